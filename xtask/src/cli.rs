@@ -1,0 +1,48 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::catalogue::Use;
+use crate::error::Result;
+use crate::fetch;
+use crate::layout::Layout;
+use crate::test;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "The project's own chores")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Fetch models, fonts and the Python environment that reference outputs are made with
+    Fetch {
+        /// Also the models that no test uses yet
+        #[arg(long)]
+        all: bool,
+    },
+    /// Fetch what the tests need and run them all; no GPU is needed
+    Test,
+}
+
+/// Runs the chore that the arguments name. A failed chore says why on standard error and returns 1.
+pub fn main() -> ExitCode {
+    match Layout::find().and_then(|layout| dispatch(&layout, Cli::parse().chore)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(layout: &Layout, chore: Chore) -> Result<()> {
+    match chore {
+        Chore::Test => test::test(layout),
+        Chore::Fetch { all } => fetch::fetch(layout, if all { Use::Extra } else { Use::Test }),
+    }
+}

@@ -1,0 +1,15 @@
+//! The project's own chores, one module a chore; [`cli`] dispatches to them.
+//!
+//! Everything that a chore fetches or makes lands in folders that git ignores: `.venv/`, `assets/`
+//! and `target/`. [`layout`] is the one place that names them.
+
+pub mod catalogue;
+pub mod cli;
+pub mod error;
+pub mod fetch;
+pub mod layout;
+pub mod process;
+pub mod requirements;
+pub mod test;
+pub mod venv;
+pub mod wheel;

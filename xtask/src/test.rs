@@ -1,0 +1,23 @@
+//! `cargo xtask test`: everything that can be tested without a GPU.
+
+use std::env;
+use std::process::Command;
+
+use crate::catalogue::Use;
+use crate::error::Result;
+use crate::fetch;
+use crate::layout::Layout;
+use crate::process;
+
+/// Fetches what the tests need and runs them all.
+pub fn test(layout: &Layout) -> Result<()> {
+    fetch::fetch(layout, Use::Test)?;
+    process::run(cargo(layout).args(["test", "--workspace", "--no-fail-fast"]), "")
+}
+
+/// The cargo that runs this chore, in the root of the checkout.
+pub fn cargo(layout: &Layout) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(layout.root());
+    command
+}
