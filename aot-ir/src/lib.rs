@@ -1,1 +1,28 @@
-//! x
+//! The intermediate representation of cargo-aot.
+//!
+//! A [`Graph`] is typed SSA: [`Value`]s have a [`DType`] and a shape of symbolic [`Dim`]s, [`Node`]s
+//! apply an [`Op`] to values. Nodes are kept in topological order: a node's inputs are graph inputs,
+//! constants, or outputs of earlier nodes. Importers lower every framework operator to the small
+//! orthogonal set of [`Op`]; nothing here knows of ONNX, of ATen or of CUDA.
+//!
+//! Shapes are symbolic. A [`Dim`] is an integer expression over [`Symbols`] (named run-time sizes with
+//! a range and a step); two dims that are always equal have, as far as the algebra can see, the same
+//! canonical form. What could not be proved while a graph was made stands in [`Graph::guards`] and is
+//! checked at run time.
+//!
+//! With feature `exec` (default) the crate holds the reference executor, which defines what every
+//! operator means.
+
+pub mod dim;
+mod dtype;
+mod graph;
+pub mod op;
+mod scalar;
+
+pub use dim::{Dim, DimError, Scope, SymId, Symbol, Symbols};
+pub use dtype::DType;
+pub use graph::{
+    Bytes, ConstId, Constant, Def, Graph, GraphError, Guard, Node, NodeId, Value, ValueId,
+};
+pub use op::Op;
+pub use scalar::Scalar;

@@ -1,0 +1,11 @@
+//! Symbolic integers: extents of shapes and coordinates of index maps.
+
+mod eval;
+mod expr;
+mod scope;
+mod symbols;
+
+pub use eval::{DimError, Env};
+pub use expr::{Atom, Cmp, Cond, Dim, SymId, Term, VarId};
+pub use scope::{Interval, Scope};
+pub use symbols::{Symbol, Symbols};

@@ -1,0 +1,103 @@
+//! Named run-time sizes.
+
+use super::{Dim, SymId};
+use serde::{Deserialize, Serialize};
+
+/// A run-time size: `scale * atom + offset`, where the atom is an integer in `lo..=hi`.
+///
+/// A size with a step is stored through its atom (a multiple of 32 up to 960 is 32 times an atom in
+/// `1..=30`), so that the algebra sees its divisibility.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbol {
+    /// The name users know it by.
+    pub name: String,
+    /// Least atom.
+    pub lo: i64,
+    /// Greatest atom.
+    pub hi: i64,
+    /// Size per atom, positive.
+    pub scale: i64,
+    /// Size at atom 0.
+    pub offset: i64,
+}
+
+impl Symbol {
+    /// A size in `lo..=hi` that advances from `lo` by `step`.
+    ///
+    /// `hi` is lowered to the last size that the step reaches; `step` must be positive.
+    pub fn new(name: impl Into<String>, lo: i64, hi: i64, step: i64) -> Self {
+        let step = step.max(1);
+        let name = name.into();
+        if step == 1 {
+            return Self { name, lo, hi, scale: 1, offset: 0 };
+        }
+        if lo % step == 0 {
+            Self { name, lo: lo / step, hi: hi.div_euclid(step), scale: step, offset: 0 }
+        } else {
+            Self { name, lo: 0, hi: (hi - lo).div_euclid(step), scale: step, offset: lo }
+        }
+    }
+
+    /// Least size.
+    pub fn min_size(&self) -> i64 {
+        self.scale * self.lo + self.offset
+    }
+
+    /// Greatest size.
+    pub fn max_size(&self) -> i64 {
+        self.scale * self.hi + self.offset
+    }
+
+    /// The atom of a size, if the size is in range and on the step.
+    pub fn atom_of(&self, size: i64) -> Option<i64> {
+        let distance = size.checked_sub(self.offset)?;
+        let atom = distance.div_euclid(self.scale);
+        (distance.rem_euclid(self.scale) == 0 && (self.lo..=self.hi).contains(&atom))
+            .then_some(atom)
+    }
+}
+
+/// The table that [`SymId`]s index.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbols(Vec<Symbol>);
+
+impl Symbols {
+    /// Adds a symbol.
+    pub fn add(&mut self, symbol: Symbol) -> SymId {
+        self.0.push(symbol);
+        SymId(self.0.len() as u32 - 1)
+    }
+
+    /// The symbol of an id, if the table has it.
+    pub fn get(&self, id: SymId) -> Option<&Symbol> {
+        self.0.get(id.0 as usize)
+    }
+
+    /// The symbol of this name.
+    pub fn find(&self, name: &str) -> Option<SymId> {
+        self.0.iter().position(|s| s.name == name).map(|i| SymId(i as u32))
+    }
+
+    /// The size that a symbol stands for, as an expression of its atom.
+    pub fn dim(&self, id: SymId) -> Dim {
+        match self.get(id) {
+            Some(s) => Dim::atom(super::Atom::Sym(id)).scaled(s.scale) + Dim::from(s.offset),
+            None => Dim::atom(super::Atom::Sym(id)),
+        }
+    }
+
+    /// All symbols in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (SymId, &Symbol)> {
+        self.0.iter().enumerate().map(|(i, s)| (SymId(i as u32), s))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
