@@ -1,1 +1,3 @@
-//! TODO
+//! The `cargo aot` subcommand: from Aot.toml to a generated crate.
+
+pub mod manifest;

@@ -1,0 +1,28 @@
+//! Aot.toml: what the user asks for.
+//!
+//! [`Manifest::load`] reads the file and reports everything that is wrong with it at once, each
+//! with the place in the file. Checks that need a model's graph come after import:
+//! [`check_dims`] and [`check_inputs`].
+
+mod check;
+mod diagnostic;
+mod dims;
+mod glob;
+mod gpus;
+mod load;
+mod models;
+mod names;
+mod reader;
+mod schema;
+mod tables;
+
+pub use check::{KnownDim, KnownInput, check_dims, check_inputs};
+pub use diagnostic::{Diagnostic, Label, Severity, SourceFile, Span, render_all};
+pub use glob::Glob;
+pub use gpus::{Gpu, find_gpu, gpu_table};
+pub use load::{Files, ManifestError};
+pub use names::{NameError, PackageName, RustName, is_keyword};
+pub use schema::{
+    CudaMajor, DimKind, DimSpec, InputDim, InputSpec, Manifest, Model, Package, Precision,
+    PrecisionRule, Target, Toolchain, Weights,
+};

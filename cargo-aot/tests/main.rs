@@ -1,0 +1,3 @@
+//! Integration tests of cargo-aot, one binary for all.
+
+mod manifest_errors;
