@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn near_names_are_suggested() {
-        assert_eq!(lookup("h20O"), Err(UnknownGpu::Name(Some("h20"))));
+        assert_eq!(lookup("h20O"), Err(UnknownGpu::Name(Some("h200"))));
         assert_eq!(lookup("rtx409o"), Err(UnknownGpu::Name(Some("rtx4090"))));
         assert_eq!(lookup("mi300x"), Err(UnknownGpu::Name(None)));
         assert_eq!(lookup("sm_61"), Err(UnknownGpu::TooOld(61)));

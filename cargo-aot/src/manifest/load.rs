@@ -9,6 +9,7 @@ use super::diagnostic::{Diagnostic, SourceFile};
 use super::models::read_models;
 use super::reader::{Reader, Table};
 use super::schema::{Manifest, Model};
+use super::syntax::{open_bracket, syntax_errors};
 use super::tables::{read_package, read_target, read_toolchain};
 
 /// Whether to look for the files that a manifest names.
@@ -126,79 +127,16 @@ fn add_syntax_errors(
     if errors.is_empty() {
         return;
     }
-    let mut syntax: Vec<Diagnostic> = Vec::new();
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        syntax.push(if error.message() == "duplicate key" {
-            duplicate(file, span)
-        } else {
-            Diagnostic::error("the manifest is not valid TOML").at(span, error.message())
-        });
-    }
+    let mut syntax = syntax_errors(file, errors);
     let lines: Vec<_> = syntax.iter().map(|d| file.line_of(d.position())).collect();
+    let understood =
+        if open_bracket(errors) { syntax.iter().map(Diagnostic::position).min() } else { None };
     diagnostics.retain(|diagnostic| {
         let missing = diagnostic.labels.is_empty() || diagnostic.message.contains(" has no `");
-        !missing && !lines.contains(&file.line_of(diagnostic.position()))
+        let beyond = understood.is_some_and(|end| diagnostic.position() >= end);
+        !missing && !beyond && !lines.contains(&file.line_of(diagnostic.position()))
     });
     diagnostics.append(&mut syntax);
-}
-
-/// A key or table header that is there twice; `span` is the key where it comes again.
-fn duplicate(file: &SourceFile, span: std::ops::Range<usize>) -> Diagnostic {
-    let line_start = file.text[..span.start].rfind('\n').map_or(0, |at| at + 1);
-    let line = file.text[line_start..].lines().next().unwrap_or_default();
-    let key = file.text.get(span.clone()).unwrap_or_default();
-    let header = line.trim_start().starts_with('[');
-    let message = match header_path(line) {
-        Some(path) if header => match path.strip_prefix("models.") {
-            Some(model) if !model.contains('.') => format!("two models are called `{model}`"),
-            _ => format!("the table `{path}` is there twice"),
-        },
-        _ => format!("the key `{key}` is there twice"),
-    };
-    let diagnostic = Diagnostic::error(message).at(span, "here again");
-    match first_use(file, line_start, line, key) {
-        Some(at) => diagnostic.at(at, "first here"),
-        None => diagnostic,
-    }
-}
-
-/// `a.b` of a line `[a.b]`.
-fn header_path(line: &str) -> Option<String> {
-    let inner = line.trim_start().strip_prefix('[')?.split(']').next()?;
-    Some(inner.split('.').map(str::trim).collect::<Vec<_>>().join("."))
-}
-
-/// Where the key or header of `line` was written before `line_start`: for a key, within the same
-/// table.
-fn first_use(
-    file: &SourceFile,
-    line_start: usize,
-    line: &str,
-    key: &str,
-) -> Option<std::ops::Range<usize>> {
-    let header = header_path(line);
-    let mut found = None;
-    let mut offset = 0;
-    for earlier in file.text[..line_start].split_inclusive('\n') {
-        let indent = earlier.len() - earlier.trim_start().len();
-        let this_header = header_path(earlier);
-        match (&header, &this_header) {
-            (Some(wanted), Some(this)) if wanted == this => {
-                return Some(offset + indent..offset + earlier.trim_end().len());
-            }
-            (None, Some(_)) => found = None,
-            (None, None) => {
-                let name = earlier.trim_start().split('=').next().unwrap_or_default().trim_end();
-                if name == key && earlier.contains('=') {
-                    found = found.or(Some(offset + indent..offset + indent + name.len()));
-                }
-            }
-            _ => {}
-        }
-        offset += earlier.len();
-    }
-    found
 }
 
 #[cfg(test)]
@@ -247,8 +185,8 @@ mod tests {
         assert_eq!(manifest.toolchain.cuda, CudaMajor::V12);
         let model = &manifest.models[0];
         assert_eq!(model.rust.module, "minilm_v2");
-        assert_eq!(model.precision_of("/attention/x"), Precision::Tf32);
-        assert_eq!(model.precision_of("a/attention/x"), Precision::F32);
+        assert_eq!(model.precision_of("/pooler/x"), Precision::Tf32);
+        assert_eq!(model.precision_of("/attention/x"), Precision::F32);
         let kinds: Vec<_> = model.dims.iter().map(|dim| dim.kind.clone()).collect();
         let range = |lo, hi, step, buckets: &[u64]| DimKind::Range {
             lo,

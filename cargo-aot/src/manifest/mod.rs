@@ -14,6 +14,7 @@ mod models;
 mod names;
 mod reader;
 mod schema;
+mod syntax;
 mod tables;
 
 pub use check::{KnownDim, KnownInput, check_dims, check_inputs};
