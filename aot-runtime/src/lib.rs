@@ -1,1 +1,3 @@
-//! TODO
+//! Runs models that `cargo aot` compiled.
+
+pub mod program;

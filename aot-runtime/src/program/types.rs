@@ -1,0 +1,181 @@
+//! The program's data.
+
+use aot_ir::dim::Cond;
+use aot_ir::{DType, Dim, Guard, Symbols};
+use serde::{Deserialize, Serialize};
+
+/// A compiled model, without its weights and kernel images.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// The model's name in the manifest.
+    pub model: String,
+    /// Run-time sizes, bound from the shapes of inputs.
+    pub symbols: Symbols,
+    /// Equalities to check before a run.
+    pub guards: Vec<Guard>,
+    /// Inputs in order.
+    pub inputs: Vec<Port>,
+    /// Outputs in order.
+    pub outputs: Vec<Port>,
+    /// Tensors of the weights file that are uploaded, in order.
+    pub weights: Vec<Weight>,
+    /// Everything that launches read and write.
+    pub buffers: Vec<Buffer>,
+    /// Where arena buffers lie. The first plan whose bounds hold the sizes is used; the last one
+    /// holds all sizes in range.
+    pub plans: Vec<MemoryPlan>,
+    /// Done once, after the weights are uploaded.
+    pub prepare: Vec<Step>,
+    /// Done at every run.
+    pub steps: Vec<Step>,
+    /// Kernels and launches by architecture.
+    pub targets: Vec<Target>,
+    /// For every launch, names of the source model's nodes that it computes.
+    pub origins: Vec<Vec<String>>,
+}
+
+/// A typed, named tensor that goes in or out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Port {
+    /// The source model's name.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first.
+    pub shape: Vec<Dim>,
+}
+
+/// A tensor in the weights file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Weight {
+    /// The source model's name.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first.
+    pub shape: Vec<u64>,
+    /// Bytes from the beginning of the weights file's data; a multiple of 64.
+    pub offset: u64,
+}
+
+/// Memory that launches read or write.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Buffer {
+    /// Element type.
+    pub dtype: DType,
+    /// How many elements it holds.
+    pub elements: Dim,
+    /// Where it lies.
+    pub place: Place,
+}
+
+/// Where a buffer lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Place {
+    /// The caller's n-th input, row-major.
+    Input(u32),
+    /// The caller's n-th output, row-major.
+    Output(u32),
+    /// The n-th uploaded weight.
+    Weight(u32),
+    /// Made by `prepare`, lives as long as the model. A constant extent.
+    Prepared,
+    /// Lives during a run, at the offset that the memory plan gives.
+    Arena,
+    /// Lives during `prepare` only. A constant extent.
+    PrepareScratch,
+    /// Zeroed when the model is loaded; each kernel that uses it leaves it zeroed.
+    ZeroedScratch,
+}
+
+/// Index into [`Program::buffers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct BufferId(pub u32);
+
+/// Offsets of the arena's buffers for sizes up to a bound.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemoryPlan {
+    /// Greatest atom per symbol that this plan holds.
+    pub bounds: Vec<i64>,
+    /// Bytes from the arena's beginning, a multiple of 256, for every arena buffer.
+    pub offsets: Vec<(BufferId, u64)>,
+    /// Bytes of the arena.
+    pub total: u64,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Step {
+    /// Launch the n-th kernel launch of the target.
+    Launch(u32),
+    /// Copy a whole buffer to another of the same size.
+    Copy {
+        /// Source.
+        from: BufferId,
+        /// Destination.
+        to: BufferId,
+    },
+}
+
+/// An architecture as compilers name it: 90 with suffix `a` is `sm_90a`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TargetArch {
+    /// Ten times the major plus the minor compute capability.
+    pub number: u16,
+    /// `a` (this capability alone), `f` (its family) or none.
+    pub suffix: Option<char>,
+    /// The images are PTX, which the driver compiles for this capability or any later one.
+    pub ptx: bool,
+}
+
+/// Kernels and launches for one architecture.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Target {
+    /// The architecture.
+    pub arch: TargetArch,
+    /// Kernels.
+    pub kernels: Vec<KernelRef>,
+    /// What each launch step does: the first variant whose condition holds; the last one's always
+    /// does. Indexed by [`Step::Launch`].
+    pub launches: Vec<Vec<Launch>>,
+}
+
+/// A function in a kernel image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelRef {
+    /// Name of the function.
+    pub entry: String,
+    /// blake3 of what the image was made from; images are found by it.
+    pub key: [u8; 32],
+    /// Threads per block.
+    pub threads: u32,
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+}
+
+/// A kernel launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Sizes at which this is the choice.
+    pub when: Cond,
+    /// Index into [`Target::kernels`].
+    pub kernel: u32,
+    /// Blocks per axis; nothing is launched if one is 0.
+    pub grid: [Dim; 3],
+    /// Arguments: packed into one structure in this order, each naturally aligned.
+    pub args: Vec<LaunchArg>,
+}
+
+/// An argument of a launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum LaunchArg {
+    /// A buffer's address plus a number of bytes.
+    Buffer(BufferId, Dim),
+    /// A 64-bit integer.
+    I64(Dim),
+    /// A 32-bit integer.
+    I32(Dim),
+}
