@@ -13,12 +13,14 @@
 //! With feature `exec` (default) the crate holds the reference executor, which defines what every
 //! operator means.
 
+mod arch;
 pub mod dim;
 mod dtype;
 mod graph;
 pub mod op;
 mod scalar;
 
+pub use arch::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
 pub use dim::{Dim, DimError, Scope, SymId, Symbol, Symbols};
 pub use dtype::DType;
 pub use graph::{

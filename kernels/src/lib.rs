@@ -3,9 +3,8 @@
 //! [`group`] holds the unit of fusion. A family turns a [`Group`](group::Group) into
 //! [`Kernel`]s: CUDA source text and how to launch it.
 
-mod arch;
 pub mod group;
 mod kernel;
 
-pub use arch::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
+pub use aot_ir::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
 pub use kernel::{Arg, Kernel, KernelError};

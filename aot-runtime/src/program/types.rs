@@ -1,7 +1,7 @@
 //! The program's data.
 
 use aot_ir::dim::Cond;
-use aot_ir::{DType, Dim, Guard, Symbols};
+use aot_ir::{Arch, DType, Dim, Guard, Symbols};
 use serde::{Deserialize, Serialize};
 
 /// A compiled model, without its weights and kernel images.
@@ -119,22 +119,13 @@ pub enum Step {
     },
 }
 
-/// An architecture as compilers name it: 90 with suffix `a` is `sm_90a`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct TargetArch {
-    /// Ten times the major plus the minor compute capability.
-    pub number: u16,
-    /// `a` (this capability alone), `f` (its family) or none.
-    pub suffix: Option<char>,
-    /// The images are PTX, which the driver compiles for this capability or any later one.
-    pub ptx: bool,
-}
-
 /// Kernels and launches for one architecture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Target {
-    /// The architecture.
-    pub arch: TargetArch,
+    /// The architecture that the choice of kernels was made for.
+    pub arch: Arch,
+    /// The images are PTX, which the driver compiles for this architecture's GPUs or later ones.
+    pub ptx: bool,
     /// Kernels.
     pub kernels: Vec<KernelRef>,
     /// What each launch step does: the first variant whose condition holds; the last one's always
