@@ -6,7 +6,18 @@
 //! operator says so, and then they are the last ones.
 
 mod attributes;
+mod composite;
+mod contraction;
+mod indexing;
 mod infer;
+mod movement;
+mod pointwise;
+mod pool;
+mod reduce;
+mod resize;
+mod rule;
+mod source;
+mod window;
 
 pub use attributes::*;
 pub use infer::{Inferred, ShapeError};

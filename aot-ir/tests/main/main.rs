@@ -1,0 +1,3 @@
+//! Integration tests of the intermediate representation.
+
+mod shape_rules;
