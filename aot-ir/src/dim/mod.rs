@@ -2,6 +2,7 @@
 
 mod eval;
 mod expr;
+mod prove;
 mod scope;
 mod symbols;
 

@@ -1,6 +1,7 @@
 //! What can be proved about expressions whose atoms have known ranges, and simplification by it.
 
 use super::expr::{Atom, Cmp, Cond, Dim, Term, VarId};
+use super::prove;
 use super::symbols::Symbols;
 
 /// Bounds of an expression, both inclusive; they saturate at the ends of `i64`.
@@ -207,6 +208,11 @@ impl<'a> Scope<'a> {
 
     /// Whether an expression is proved to be at least zero.
     pub fn proves_nonneg(&self, a: &Dim) -> bool {
+        prove::nonneg(self, a)
+    }
+
+    /// As [`Scope::proves_nonneg`], without looking into divisions, minima and the like.
+    pub(super) fn proves_nonneg_directly(&self, a: &Dim) -> bool {
         if let Some(c) = a.as_const() {
             return c >= 0;
         }

@@ -1,3 +1,4 @@
 //! Integration tests of the intermediate representation.
 
+mod dims;
 mod shape_rules;
