@@ -1,3 +1,4 @@
 //! The `cargo aot` subcommand: from Aot.toml to a generated crate.
 
+pub mod build;
 pub mod manifest;

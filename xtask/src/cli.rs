@@ -8,6 +8,7 @@ use crate::catalogue::Use;
 use crate::error::Result;
 use crate::fetch;
 use crate::layout::Layout;
+use crate::nvrtc;
 use crate::test;
 
 #[derive(Debug, Parser)]
@@ -27,6 +28,8 @@ enum Chore {
     },
     /// Fetch what the tests need and run them all; no GPU is needed
     Test,
+    /// Compile one CUDA file and print registers, spills and messages
+    Nvrtc(nvrtc::Arguments),
 }
 
 /// Runs the chore that the arguments name. A failed chore says why on standard error and returns 1.
@@ -43,6 +46,7 @@ pub fn main() -> ExitCode {
 fn dispatch(layout: &Layout, chore: Chore) -> Result<()> {
     match chore {
         Chore::Test => test::test(layout),
+        Chore::Nvrtc(arguments) => nvrtc::nvrtc(&arguments),
         Chore::Fetch { all } => fetch::fetch(layout, if all { Use::Extra } else { Use::Test }),
     }
 }

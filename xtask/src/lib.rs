@@ -8,6 +8,7 @@ pub mod cli;
 pub mod error;
 pub mod fetch;
 pub mod layout;
+pub mod nvrtc;
 pub mod process;
 pub mod requirements;
 pub mod test;
