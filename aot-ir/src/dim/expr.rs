@@ -52,7 +52,7 @@ pub enum Cond {
     /// A comparison.
     Cmp(Cmp, Dim, Dim),
     /// All hold (true when empty).
-    All(Vec<Cond>),
+    All(#[serde(deserialize_with = "super::depth::nested")] Vec<Cond>),
 }
 
 /// A product of atoms with a coefficient.
@@ -71,6 +71,7 @@ pub struct Term {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dim {
     constant: i64,
+    #[serde(deserialize_with = "super::depth::nested")]
     terms: Vec<Term>,
 }
 

@@ -1,11 +1,15 @@
 //! Symbolic integers: extents of shapes and coordinates of index maps.
 
+mod bind;
+mod depth;
 mod eval;
 mod expr;
 mod prove;
 mod scope;
+mod show;
 mod symbols;
 
+pub use bind::{BindError, ShapePattern, bind};
 pub use eval::{DimError, Env};
 pub use expr::{Atom, Cmp, Cond, Dim, SymId, Term, VarId};
 pub use scope::{Interval, Scope};

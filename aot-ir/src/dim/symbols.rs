@@ -86,21 +86,6 @@ impl Symbols {
         }
     }
 
-    /// An expression as text, with the names of symbols.
-    ///
-    /// A symbol's atom that is not its size stands as `name/scale` or `(name - offset)/scale`.
-    pub fn show(&self, dim: &Dim) -> String {
-        let name = |atom: &super::Atom| match atom {
-            super::Atom::Sym(id) => self.get(*id).map(|s| match (s.scale, s.offset) {
-                (1, 0) => s.name.clone(),
-                (scale, 0) => format!("({}/{scale})", s.name),
-                (scale, offset) => format!("(({} - {offset})/{scale})", s.name),
-            }),
-            _ => None,
-        };
-        dim.display(&name).to_string()
-    }
-
     /// All symbols in the order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (SymId, &Symbol)> {
         self.0.iter().enumerate().map(|(i, s)| (SymId(i as u32), s))
