@@ -6,10 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::catalogue::Use;
 use crate::error::Result;
-use crate::fetch;
 use crate::layout::Layout;
-use crate::nvrtc;
-use crate::test;
+use crate::{fetch, nvrtc, reference, test};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "The project's own chores")]
@@ -26,6 +24,8 @@ enum Chore {
         #[arg(long)]
         all: bool,
     },
+    /// Make assets/reference: what onnxruntime answers for each model
+    Reference,
     /// Fetch what the tests need and run them all; no GPU is needed
     Test,
     /// Compile one CUDA file and print registers, spills and messages
@@ -45,6 +45,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(layout: &Layout, chore: Chore) -> Result<()> {
     match chore {
+        Chore::Reference => reference::make(layout),
         Chore::Test => test::test(layout),
         Chore::Nvrtc(arguments) => nvrtc::nvrtc(&arguments),
         Chore::Fetch { all } => fetch::fetch(layout, if all { Use::Extra } else { Use::Test }),

@@ -10,6 +10,7 @@ pub mod fetch;
 pub mod layout;
 pub mod nvrtc;
 pub mod process;
+pub mod reference;
 pub mod requirements;
 pub mod test;
 pub mod venv;

@@ -3,15 +3,13 @@
 use std::env;
 use std::process::Command;
 
-use crate::catalogue::Use;
 use crate::error::Result;
-use crate::fetch;
 use crate::layout::Layout;
-use crate::process;
+use crate::{process, reference};
 
 /// Fetches what the tests need and runs them all.
 pub fn test(layout: &Layout) -> Result<()> {
-    fetch::fetch(layout, Use::Test)?;
+    reference::make(layout)?;
     process::run(cargo(layout).args(["test", "--workspace", "--no-fail-fast"]), "")
 }
 

@@ -38,7 +38,7 @@ pub fn ensure(layout: &Layout) -> Result<()> {
     process::run(Command::new(&program).args(["-m", "venv", "--clear"]).arg(&venv), VENV_HINT)?;
     process::run(
         pip(layout)
-            .args(["install", "--require-hashes", "--only-binary", ":all:", "-r"])
+            .args(["install", "--no-deps", "--require-hashes", "--only-binary", ":all:", "-r"])
             .arg(&requirements),
         PIP_HINT,
     )?;
