@@ -6,9 +6,8 @@ fills OUT with
     <model>/<case>.npz   uncompressed; arrays `in.<input name>` and `out.<output name>`
     ocr/<name>.png       pictures of text
     ocr/<name>.txt       the lines that the pipeline of ocr.py reads in them
-    tokens.json          [text, token ids] pairs of the MiniLM tokenizer
+    tokens.tsv           token ids of the MiniLM tokenizer, a tab, the text with \\n and \\t escaped
 """
-import json
 import sys
 from pathlib import Path
 
@@ -33,7 +32,6 @@ TEXTS = inputs.SENTENCES + [
     "emoji 😀 and\u200bzero\u00a0width, control\u0007bell",
     "1,234.56€ 50% #tag @user a_b c/d",
     "नमस्ते दुनिया, Привет мир, مرحبا بالعالم",
-    "[CLS] is special, [MASK] too",
 ]
 
 
@@ -80,8 +78,11 @@ def main(out):
     write_pictures(
         out / "ocr", ocr.Ocr(session("pp-ocr/det.onnx"), session("pp-ocr/rec.onnx"))
     )
-    pairs = [[text, tokenizer.encode(text).ids] for text in TEXTS]
-    (out / "tokens.json").write_text(json.dumps(pairs, ensure_ascii=False, indent=1))
+    with open(out / "tokens.tsv", "w", encoding="utf-8", newline="\n") as file:
+        for text in TEXTS:
+            ids = " ".join(map(str, tokenizer.encode(text).ids))
+            line = text.replace("\n", "\\n").replace("\t", "\\t")
+            file.write(f"{ids}\t{line}\n")
 
 
 if __name__ == "__main__":
