@@ -6,7 +6,7 @@
 //! entry is whole and right, or it is as if it were not there.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::atomic;
@@ -33,11 +33,104 @@ pub struct CacheError {
     pub source: io::Error,
 }
 
+/// An entry on disk whose content has been verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    path: PathBuf,
+    digest: Digest,
+    length: u64,
+}
+
+impl Entry {
+    /// The digest of the artifact.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The artifact's length in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The artifact.
+    pub fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.length).unwrap_or(0));
+        self.open()?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A reader of the artifact.
+    pub fn open(&self) -> io::Result<File> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(HEADER as u64))?;
+        Ok(file)
+    }
+}
+
+/// Where an artifact is written to.
+#[derive(Debug)]
+pub struct Sink<'a> {
+    file: &'a mut File,
+    hasher: blake3::Hasher,
+    length: u64,
+    failure: Option<io::Error>,
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.file.write(bytes) {
+            Ok(written) => {
+                self.hasher.update(&bytes[..written]);
+                self.length += written as u64;
+                Ok(written)
+            }
+            Err(error) => {
+                let kind = error.kind();
+                if kind != io::ErrorKind::Interrupted {
+                    self.failure.get_or_insert(error);
+                }
+                Err(kind.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink<'_> {
+    /// Completes the header.
+    fn finish(self) -> io::Result<(Digest, u64)> {
+        let digest = Digest::from_bytes(*self.hasher.finalize().as_bytes());
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend_from_slice(&MAGIC);
+        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&self.length.to_le_bytes());
+        header.extend_from_slice(digest.as_bytes());
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&header)?;
+        Ok((digest, self.length))
+    }
+}
+
+/// Why an entry was not written.
+enum Failure<E> {
+    Io(io::Error),
+    Caller(E),
+}
+
+impl<E> From<io::Error> for Failure<E> {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// What a cache has for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lookup {
     /// The artifact, verified.
-    pub artifact: Option<Vec<u8>>,
+    pub artifact: Option<Entry>,
     /// Entries that were there but damaged, with what is wrong. They are removed.
     pub damaged: Vec<(PathBuf, String)>,
 }
@@ -69,14 +162,14 @@ impl Cache {
         let mut lookup = Lookup { artifact: None, damaged: Vec::new() };
         for root in std::iter::once(&self.local).chain(&self.shared) {
             let path = entry(root, key);
-            match read(&path) {
-                Ok(bytes) => {
+            match verify(&path) {
+                Ok(found) => {
                     if root != &self.local {
                         // What is used now is kept with the project; failing that costs a
                         // look-up next time.
                         let _ = link_or_copy(&path, &entry(&self.local, key));
                     }
-                    lookup.artifact = Some(bytes);
+                    lookup.artifact = Some(found);
                     break;
                 }
                 Err(Unusable::Absent) => {}
@@ -95,19 +188,41 @@ impl Cache {
     }
 
     /// Keeps an artifact. The user's cache is a convenience: failing to write there is no error.
-    pub fn put(&self, key: &Digest, artifact: &[u8]) -> Result<(), CacheError> {
+    pub fn put(&self, key: &Digest, artifact: &[u8]) -> Result<Entry, CacheError> {
+        self.put_with(key, |sink| {
+            let path = || entry(&self.local, key);
+            sink.write_all(artifact).map_err(|source| CacheError { path: path(), source })
+        })
+    }
+
+    /// Keeps what a function writes, as a whole or, when it fails, not at all.
+    pub fn put_with<E: From<CacheError>>(
+        &self,
+        key: &Digest,
+        fill: impl FnOnce(&mut Sink<'_>) -> Result<(), E>,
+    ) -> Result<Entry, E> {
         let path = entry(&self.local, key);
-        let mut header = Vec::with_capacity(HEADER);
-        header.extend_from_slice(&MAGIC);
-        header.extend_from_slice(&VERSION.to_le_bytes());
-        header.extend_from_slice(&(artifact.len() as u64).to_le_bytes());
-        header.extend_from_slice(Digest::of(artifact).as_bytes());
-        atomic::write(&path, &[&header, artifact])
-            .map_err(|source| CacheError { path: path.clone(), source })?;
-        if let Some(shared) = &self.shared {
-            let _ = link_or_copy(&path, &entry(shared, key));
+        let written = atomic::write_with(&path, |file| -> Result<(Digest, u64), Failure<E>> {
+            file.write_all(&[0; HEADER])?;
+            let mut sink = Sink { file, hasher: blake3::Hasher::new(), length: 0, failure: None };
+            let filled = fill(&mut sink);
+            // A failure to write is the cache's, whatever the function made of it.
+            if let Some(error) = sink.failure.take() {
+                return Err(Failure::Io(error));
+            }
+            filled.map_err(Failure::Caller)?;
+            Ok(sink.finish()?)
+        });
+        match written {
+            Ok((digest, length)) => {
+                if let Some(shared) = &self.shared {
+                    let _ = link_or_copy(&path, &entry(shared, key));
+                }
+                Ok(Entry { path, digest, length })
+            }
+            Err(Failure::Io(source)) => Err(CacheError { path, source }.into()),
+            Err(Failure::Caller(error)) => Err(error),
         }
-        Ok(())
     }
 
     /// The project's folder.
@@ -158,7 +273,8 @@ fn entry(root: &Path, key: &Digest) -> PathBuf {
     root.join(&hex[..2]).join(&hex[2..])
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
+/// Reads an entry through and compares it with its header.
+fn verify(path: &Path) -> Result<Entry, Unusable> {
     let damaged = |reason: &str| Unusable::Damaged(reason.to_owned());
     let absent = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Unusable::Absent,
@@ -177,15 +293,15 @@ fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
     }
     let mut length = [0_u8; 8];
     length.copy_from_slice(&header[8..16]);
-    if size.checked_sub(HEADER as u64) != Some(u64::from_le_bytes(length)) {
+    let length = u64::from_le_bytes(length);
+    if size.checked_sub(HEADER as u64) != Some(length) {
         return Err(damaged("not as long as its header says"));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.read_to_end(&mut bytes).map_err(|error| Unusable::Damaged(error.to_string()))?;
-    if Digest::of(&bytes).as_bytes()[..] != header[16..] {
+    let digest = Digest::of_reader(file).map_err(|error| Unusable::Damaged(error.to_string()))?;
+    if digest.as_bytes()[..] != header[16..] {
         return Err(damaged("its content does not have the checksum in its header"));
     }
-    Ok(bytes)
+    Ok(Entry { path: path.to_owned(), digest, length })
 }
 
 /// Gives a file a second name; where that is impossible, copies it.
@@ -208,6 +324,10 @@ mod tests {
         Cache::new(dir.join("local"), Some(dir.join("shared")))
     }
 
+    fn bytes(lookup: &Lookup) -> Option<Vec<u8>> {
+        lookup.artifact.as_ref().map(|entry| entry.read().unwrap())
+    }
+
     fn flip(path: &Path, at: usize) {
         let mut bytes = fs::read(path).unwrap();
         bytes[at] ^= 1;
@@ -223,9 +343,9 @@ mod tests {
         let key = Digest::of(b"key");
         assert_eq!(cache.get(&key), Lookup { artifact: None, damaged: vec![] });
         cache.put(&key, b"artifact").unwrap();
-        assert_eq!(cache.get(&key).artifact.as_deref(), Some(&b"artifact"[..]));
+        assert_eq!(bytes(&cache.get(&key)).as_deref(), Some(&b"artifact"[..]));
         clear(cache.local()).unwrap();
-        assert_eq!(cache.get(&key).artifact.as_deref(), Some(&b"artifact"[..]));
+        assert_eq!(bytes(&cache.get(&key)).as_deref(), Some(&b"artifact"[..]));
         assert!(entry(cache.local(), &key).is_file(), "it was brought into the project's cache");
         assert_eq!(usage(cache.local()).unwrap().entries, 1);
         assert_eq!(usage(&dir.path().join("nowhere")).unwrap(), Usage::default());
@@ -262,7 +382,7 @@ mod tests {
         cache.put(&key, b"artifact").unwrap();
         flip(&entry(cache.local(), &key), HEADER);
         let lookup = cache.get(&key);
-        assert_eq!(lookup.artifact.as_deref(), Some(&b"artifact"[..]));
+        assert_eq!(bytes(&lookup).as_deref(), Some(&b"artifact"[..]));
         assert_eq!(lookup.damaged.len(), 1);
         assert!(cache.get(&key).damaged.is_empty());
     }
@@ -273,5 +393,28 @@ mod tests {
         fs::write(dir.path().join("local"), "a file").unwrap();
         let error = cache(dir.path()).put(&Digest::of(b"key"), b"x").unwrap_err();
         assert!(error.to_string().contains("local"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_of_whoever_writes_leaves_nothing() {
+        #[derive(Debug, PartialEq)]
+        enum Mine {
+            Own,
+            Cache,
+        }
+        impl From<CacheError> for Mine {
+            fn from(_: CacheError) -> Self {
+                Self::Cache
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let cache = cache(dir.path());
+        let key = Digest::of(b"key");
+        let result = cache.put_with(&key, |sink| {
+            sink.write_all(b"half").unwrap();
+            Err(Mine::Own)
+        });
+        assert_eq!(result, Err(Mine::Own));
+        assert_eq!(usage(cache.local()).unwrap().entries, 0);
     }
 }

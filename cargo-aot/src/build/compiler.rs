@@ -32,8 +32,8 @@ impl LazyNvrtc {
     /// and times of the toolchain's files.
     pub fn new(toolchain: Toolchain, cache: &Cache) -> Result<Self, IdentityError> {
         let key = files_key(&toolchain);
-        let remembered =
-            cache.get(&key).artifact.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let remembered = cache.get(&key).artifact.and_then(|entry| entry.read().ok());
+        let remembered = remembered.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if let Some(identity) = remembered {
             return Ok(Self { toolchain, identity, loaded: OnceLock::new() });
         }

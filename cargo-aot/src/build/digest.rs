@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -26,9 +26,13 @@ impl Digest {
 
     /// The digest of a file's content.
     pub fn of_file(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        Self::of_reader(File::open(path)?)
+    }
+
+    /// The digest of everything that a reader gives.
+    pub fn of_reader(reader: impl Read) -> io::Result<Self> {
         let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(file)?;
+        hasher.update_reader(reader)?;
         Ok(Self(*hasher.finalize().as_bytes()))
     }
 

@@ -315,7 +315,8 @@ impl Run<'_> {
             );
             self.settings.watch.event(Event::Warning { message });
         }
-        let found = lookup.artifact.and_then(|bytes| postcard::from_bytes(&bytes).ok());
+        let found = lookup.artifact.and_then(|entry| entry.read().ok());
+        let found = found.and_then(|bytes| postcard::from_bytes(&bytes).ok());
         if let Some(kept) = found {
             return (kept, Outcome::Cached);
         }
