@@ -24,7 +24,8 @@ const COARSE_TICK: Duration = Duration::from_secs(2);
 struct Stamp {
     length: u64,
     modified: i64,
-    /// When the content or anything else about the file changed; nobody can set that time.
+    /// When the content or anything else about the file changed; on Unix nobody can set that
+    /// time. Elsewhere it is the time of modification.
     changed: i64,
     inode: u64,
 }
@@ -51,7 +52,7 @@ impl Stamp {
 
     /// Whether a write after `read` would have given another stamp.
     fn is_settled_at(&self, read: i64) -> bool {
-        let newest = self.changed.max(if cfg!(unix) { i64::MIN } else { self.modified });
+        let newest = self.changed;
         let tick = if newest % 1_000_000_000 == 0 { COARSE_TICK } else { TICK };
         let tick = i64::try_from(tick.as_nanos()).unwrap_or(i64::MAX);
         newest.saturating_add(tick) <= read

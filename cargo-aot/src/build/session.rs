@@ -61,7 +61,7 @@ pub enum Opened<'a> {
     /// There is nothing to do; with the warnings of the build that made the artifacts.
     Fresh(Vec<String>),
     /// There is something to do, for these reasons.
-    Stale(Session<'a>, Vec<String>),
+    Stale(Box<Session<'a>>, Vec<String>),
 }
 
 /// Files written below a root by the last build, so that they can be removed when they are no
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
             touched: Mutex::default(),
             _lock: lock,
         };
-        Ok(Opened::Stale(session, why))
+        Ok(Opened::Stale(Box::new(session), why))
     }
 
     /// The cache of kernels: the project's, and behind it the user's.
