@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::catalogue::Use;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::{fetch, nvrtc, reference, test};
+use crate::{demo, fetch, nvrtc, reference, test};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "The project's own chores")]
@@ -26,6 +26,8 @@ enum Chore {
     },
     /// Make assets/reference: what onnxruntime answers for each model
     Reference,
+    /// Fetch a compiler and a model, build its kernels, and ask examples/embed a question
+    Demo,
     /// Fetch what the tests need and run them all; no GPU is needed
     Test,
     /// Compile one CUDA file and print registers, spills and messages
@@ -45,6 +47,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(layout: &Layout, chore: Chore) -> Result<()> {
     match chore {
+        Chore::Demo => demo::demo(layout),
         Chore::Reference => reference::make(layout),
         Chore::Test => test::test(layout),
         Chore::Nvrtc(arguments) => nvrtc::nvrtc(&arguments),

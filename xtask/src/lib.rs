@@ -5,10 +5,13 @@
 
 pub mod catalogue;
 pub mod cli;
+pub mod demo;
 pub mod error;
+pub mod example;
 pub mod fetch;
 pub mod layout;
 pub mod nvrtc;
+pub mod pip;
 pub mod process;
 pub mod reference;
 pub mod requirements;

@@ -45,7 +45,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
         file: "data/sentences.txt".into(),
         vocabulary: "../../assets/models/minilm/vocab.txt".into(),
         top: 3,
-        question: "How do I get to the airport by rail?".to_owned(),
+        question: "How do I get to Austria by rail?".to_owned(),
     };
     let mut words = Vec::new();
     let mut rest = std::env::args().skip(1);
