@@ -1,4 +1,5 @@
 //! The `cargo aot` subcommand: from Aot.toml to a generated crate.
 
 pub mod build;
+pub mod cli;
 pub mod manifest;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `cargo-aot` executable.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cargo_aot::cli::main()
+}

@@ -23,6 +23,7 @@ pub use glob::Glob;
 pub use gpus::{Gpu, find_gpu, gpu_table};
 pub use load::{Files, ManifestError};
 pub use names::{NameError, PackageName, RustName, is_keyword};
+pub(crate) use reader::nearest;
 pub use schema::{
     CudaMajor, DimKind, DimSpec, InputDim, InputSpec, Manifest, Model, Package, Precision,
     PrecisionRule, Target, Toolchain, Weights,

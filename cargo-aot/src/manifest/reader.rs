@@ -204,7 +204,7 @@ impl Reader {
 }
 
 /// The candidate nearest to `text` in edit distance, if it is near enough to be a slip.
-pub(super) fn nearest<'n>(
+pub(crate) fn nearest<'n>(
     text: &str,
     candidates: impl Iterator<Item = &'n str>,
 ) -> Option<&'n str> {

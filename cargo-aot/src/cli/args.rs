@@ -1,0 +1,158 @@
+//! The grammar of the command line.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Effects, Styles};
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+use super::shell::{ColorChoice, MessageFormat};
+
+/// Cargo's colours.
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::BrightGreen.on_default().effects(Effects::BOLD))
+    .usage(AnsiColor::BrightGreen.on_default().effects(Effects::BOLD))
+    .literal(AnsiColor::BrightCyan.on_default().effects(Effects::BOLD))
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Cargo calls `cargo-aot aot …`.
+#[derive(Debug, Parser)]
+#[command(name = "cargo", bin_name = "cargo", styles = STYLES, disable_help_subcommand = true)]
+pub enum Cargo {
+    /// Compile neural networks ahead of time into CUDA kernels behind a typed Rust crate
+    Aot(Aot),
+}
+
+/// `cargo aot`
+#[derive(Debug, Args)]
+#[command(version, propagate_version = true, arg_required_else_help = true)]
+pub struct Aot {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Path to Cargo.toml, or to the Aot.toml beside it
+    #[arg(long, global = true, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub manifest_path: Option<PathBuf>,
+    /// Package of the workspace whose Aot.toml is meant
+    #[arg(short, long, global = true, value_name = "NAME")]
+    pub package: Option<String>,
+    /// Folder for artifacts and the cache [default: cargo's target folder]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub target_dir: Option<PathBuf>,
+    /// Refuse to change Aot.lock
+    #[arg(long, global = true)]
+    pub locked: bool,
+    /// Use no network
+    #[arg(long, global = true)]
+    pub offline: bool,
+    /// Both --locked and --offline
+    #[arg(long, global = true)]
+    pub frozen: bool,
+    /// Number of parallel jobs [default: number of CPUs]
+    #[arg(short, long, global = true, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<usize>,
+    /// Say more
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Say nothing but warnings and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Coloring
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+    /// How to report: text on stderr, or also JSON lines on stdout
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+impl Global {
+    /// Whether Aot.lock may not change.
+    pub fn locked(&self) -> bool {
+        self.locked || self.frozen
+    }
+
+    /// Whether the network may not be used.
+    pub fn offline(&self) -> bool {
+        self.offline || self.frozen
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Write a commented Aot.toml and the generated crate's stub, and depend on it in Cargo.toml
+    Init(InitArgs),
+    /// Remove artifacts
+    Clean(CleanArgs),
+    /// Print a script that completes `cargo-aot` commands in a shell
+    Completions(CompletionsArgs),
+}
+
+/// `cargo aot init`
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Model files to declare in the manifest
+    #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
+    pub models: Vec<PathBuf>,
+    /// Name of the generated crate
+    #[arg(long, value_name = "NAME", default_value = "models")]
+    pub name: String,
+    /// GPUs to compile for [default: those of this machine, else a choice of common ones]
+    #[arg(long = "gpu", value_name = "GPU")]
+    pub gpus: Vec<String>,
+}
+
+/// `cargo aot clean`
+#[derive(Debug, Args)]
+pub struct CleanArgs {
+    /// Also put the stub back in place of the generated crate
+    #[arg(long)]
+    pub stub: bool,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `cargo aot completions`
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell to write for
+    pub shell: clap_complete::Shell,
+}
+
+fn parse_jobs(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("at least one job is needed".to_owned()),
+        Ok(jobs) => Ok(jobs),
+        Err(_) => Err("expected a number".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        Cargo::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_may_follow_the_command() {
+        let Cargo::Aot(aot) =
+            Cargo::try_parse_from(["cargo-aot", "aot", "clean", "--frozen", "-j", "3"]).unwrap();
+        assert!(aot.global.locked() && aot.global.offline());
+        assert_eq!(aot.global.jobs, Some(3));
+        assert!(Cargo::try_parse_from(["cargo-aot", "aot", "clean", "-j", "0"]).is_err());
+    }
+}

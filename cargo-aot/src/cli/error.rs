@@ -1,0 +1,143 @@
+//! What can go wrong with a command, and the exit code of each.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::exit::Exit;
+use crate::manifest::{Diagnostic, ManifestError, NameError, SourceFile};
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// No Cargo.toml in the folder or any around it.
+    #[error("there is no Cargo.toml in `{}` or any folder around it; `cargo init` makes one", .0.display())]
+    NoCargoManifest(PathBuf),
+    /// No Aot.toml beside any Cargo.toml that was looked at.
+    #[error("there is no Aot.toml in `{}` or any folder around it; `cargo aot init` makes one", .0.display())]
+    NoManifest(PathBuf),
+    /// Several packages of the workspace have an Aot.toml.
+    #[error("several packages have an Aot.toml: name one with `-p` ({})", .0.join(", "))]
+    Ambiguous(Vec<String>),
+    /// `-p` names no package of the workspace.
+    #[error("the workspace has no package `{name}`{}", suggestion(.near))]
+    NoPackage {
+        /// The name given.
+        name: String,
+        /// A name that is like it.
+        near: Option<String>,
+    },
+    /// The package has no Aot.toml.
+    #[error("package `{0}` has no Aot.toml; `cargo aot init -p {0}` makes one")]
+    NoManifestIn(String),
+    /// Cargo.toml of a workspace without a package, where a package is needed.
+    #[error("`{}` has no package: name one of the workspace with `-p`", .0.display())]
+    NoPackageHere(PathBuf),
+    /// A Cargo.toml that is not TOML or misses what is needed.
+    #[error("failed to read `{}`: {reason}", path.display())]
+    CargoManifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Something that `init` would overwrite.
+    #[error("`{}` exists already; `cargo aot init` overwrites nothing", .0.display())]
+    Exists(PathBuf),
+    /// A folder for the generated crate with something else in it.
+    #[error("`{}` holds files that cargo-aot did not write", .0.display())]
+    NotOurs(PathBuf),
+    /// A dependency that `init` would overwrite.
+    #[error("`{}` has a dependency `{name}` already; choose another name with `--name`", path.display())]
+    DependencyExists {
+        /// The Cargo.toml.
+        path: PathBuf,
+        /// The dependency.
+        name: String,
+    },
+    /// A name for the generated crate that is none.
+    #[error("`{name}` can't be the name of a package: {reason}")]
+    Name {
+        /// The name given.
+        name: String,
+        /// What is wrong with it.
+        reason: NameError,
+    },
+    /// A GPU that isn't in the table.
+    #[error(
+        "unknown GPU `{0}`: a GPU is named like `h200` or `rtx4090`, an architecture like `sm_90`"
+    )]
+    UnknownGpu(String),
+    /// A model file that isn't there.
+    #[error("there is no model file `{}`", .0.display())]
+    NoModelFile(PathBuf),
+    /// The manifest can't be read or is wrong.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A model's dims or inputs in the manifest are not those of its file.
+    #[error("{} error(s) in `{}`", .diagnostics.len(), .file.path.display())]
+    Diagnostics {
+        /// What they point into.
+        file: SourceFile,
+        /// The errors.
+        diagnostics: Vec<Diagnostic>,
+        /// The code to exit with.
+        exit: Exit,
+    },
+    /// A model that the manifest doesn't have.
+    #[error("there is no model `{name}`{}", suggestion(.near))]
+    NoModel {
+        /// The name given.
+        name: String,
+        /// A name that is like it.
+        near: Option<String>,
+    },
+    /// A template of ours is wrong.
+    #[error("failed to write from a template")]
+    Template(#[from] minijinja::Error),
+    /// The file system refused.
+    #[error("failed to {action} `{}`", path.display())]
+    Io {
+        /// What was tried: `write`, `remove` …
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl CliError {
+    /// The code to exit with.
+    pub fn exit(&self) -> Exit {
+        match self {
+            CliError::NoCargoManifest(_)
+            | CliError::NoManifest(_)
+            | CliError::NoManifestIn(_)
+            | CliError::NoPackageHere(_)
+            | CliError::CargoManifest { .. }
+            | CliError::Manifest(_) => Exit::Manifest,
+            CliError::Ambiguous(_)
+            | CliError::NoPackage { .. }
+            | CliError::NoModel { .. }
+            | CliError::Name { .. }
+            | CliError::UnknownGpu(_)
+            | CliError::NoModelFile(_) => Exit::Usage,
+            CliError::Diagnostics { exit, .. } => *exit,
+            CliError::Exists(_)
+            | CliError::NotOurs(_)
+            | CliError::Template(_)
+            | CliError::DependencyExists { .. }
+            | CliError::Io { .. } => Exit::Failure,
+        }
+    }
+
+    /// For `map_err` of file system calls.
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CliError {
+        let path = path.to_owned();
+        move |source| CliError::Io { action, path, source }
+    }
+}
+
+fn suggestion(near: &Option<String>) -> String {
+    near.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}

@@ -1,0 +1,25 @@
+//! The command line: one file a command.
+
+mod args;
+mod cargo_config;
+mod clean;
+mod completions;
+mod error;
+mod exit;
+mod init;
+mod project;
+mod run_command;
+mod runtime_dependency;
+mod shell;
+mod stub;
+mod template;
+mod workspace;
+mod write;
+
+pub use args::{Aot, Cargo, Command, Global};
+pub use error::CliError;
+pub use exit::Exit;
+pub use project::{Project, Selection};
+pub use run_command::main;
+pub use runtime_dependency::RuntimeDependency;
+pub use shell::{ColorChoice, MessageFormat, Shell};
