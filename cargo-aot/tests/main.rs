@@ -1,3 +1,4 @@
 //! Integration tests of cargo-aot, one binary for all.
 
+mod commands;
 mod manifest_errors;
