@@ -56,11 +56,9 @@ fn init_writes_what_cargo_can_resolve() {
         .output()
         .unwrap();
     assert!(metadata.status.success(), "{}", stderr(&metadata));
-    for arguments in [["check"].as_slice(), &["clean", "--stub"]] {
-        let output = aot(app.path(), arguments);
-        assert_eq!(code(&output), 3, "{arguments:?} {}", stderr(&output));
-        assert!(stderr(&output).contains("no model is declared"));
-    }
+    let output = aot(app.path(), &["clean", "--stub"]);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(stderr(&output).contains("no model is declared"));
 }
 
 #[test]
@@ -136,7 +134,7 @@ fn completions_for_every_shell() {
         let output = aot(app.path(), &["completions", shell]);
         assert_eq!(code(&output), 0);
         let script = String::from_utf8(output.stdout).unwrap();
-        assert!(script.contains("cargo-aot") && script.contains("--manifest-path"), "{shell}");
+        assert!(script.contains("cargo-aot") && script.contains("manifest-path"), "{shell}");
     }
 }
 
@@ -153,7 +151,7 @@ fn wrong_command_lines_exit_with_2() {
 #[test]
 fn a_missing_manifest_says_what_to_do() {
     let app = application();
-    let output = aot(app.path(), &["check"]);
+    let output = aot(app.path(), &["clean"]);
     assert_eq!(code(&output), 3);
     assert!(stderr(&output).contains("`cargo aot init` makes one"), "{}", stderr(&output));
 }
@@ -162,10 +160,9 @@ fn a_missing_manifest_says_what_to_do() {
 fn diagnostics_as_json_lines() {
     let app = application();
     fs::write(app.path().join("Aot.toml"), "[target]\ngpus = [\"h20O\"]\n").unwrap();
-    let output = aot(app.path(), &["check", "--message-format", "json"]);
+    let output = aot(app.path(), &["clean", "--stub", "--message-format", "json"]);
     assert_eq!(code(&output), 3);
-    let lines: Vec<serde_json::Value> = String::from_utf8(output.stdout)
-        .unwrap()
+    let lines: Vec<serde_json::Value> = String::from_utf8_lossy(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
@@ -174,4 +171,35 @@ fn diagnostics_as_json_lines() {
     assert_eq!(lines[0]["labels"][0]["column"], 9);
     assert_eq!(lines.last().unwrap()["reason"], "message");
     assert_eq!(stderr(&output).trim(), "");
+}
+
+#[test]
+fn doctor_and_toolchain_answer_anywhere() {
+    let app = application();
+    let output = aot(app.path(), &["doctor"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("compiler: ") && text.contains("aot-runtime: "), "{text}");
+    let output = aot(app.path(), &["toolchain", "show", "--message-format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["reason"], &json["cuda"]), (&"toolchain".into(), &"13".into()));
+}
+
+#[test]
+fn the_shared_cache_is_where_the_environment_says() {
+    let app = application();
+    let cache = |value: &Path, arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_cargo-aot"))
+            .arg("aot")
+            .args(arguments)
+            .current_dir(app.path())
+            .env("AOT_CACHE_DIR", value)
+            .output()
+            .unwrap()
+    };
+    let dir = app.path().join("shared");
+    let output = cache(&dir, &["cache"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, format!("{}\n0 artifacts, 0 B\n", dir.display()));
+    assert_eq!(code(&cache(&dir, &["cache", "clear"])), 0);
+    assert_eq!(code(&cache(Path::new(""), &["cache"])), 1);
 }

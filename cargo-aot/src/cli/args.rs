@@ -6,6 +6,7 @@ use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 use super::shell::{ColorChoice, MessageFormat};
+use crate::build::toolchain::CudaMajor;
 
 /// Cargo's colours.
 const STYLES: Styles = Styles::styled()
@@ -90,8 +91,14 @@ impl Global {
 pub enum Command {
     /// Write a commented Aot.toml and the generated crate's stub, and depend on it in Cargo.toml
     Init(InitArgs),
+    /// Install the CUDA compiler, or say which one is used
+    Toolchain(ToolchainArgs),
     /// Remove artifacts
     Clean(CleanArgs),
+    /// Say what this machine has of what building and running need
+    Doctor,
+    /// Show or clear the cache that all projects share
+    Cache(CacheArgs),
     /// Print a script that completes `cargo-aot` commands in a shell
     Completions(CompletionsArgs),
 }
@@ -119,6 +126,47 @@ pub struct CleanArgs {
     /// Only say what would be removed
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// `cargo aot toolchain`
+#[derive(Debug, Args)]
+pub struct ToolchainArgs {
+    /// Major version of CUDA [default: that of Aot.toml, else 13]
+    #[arg(long, global = true, value_name = "VERSION")]
+    pub cuda: Option<CudaMajor>,
+    /// What to do with it.
+    #[command(subcommand)]
+    pub command: ToolchainCommand,
+}
+
+/// What to do with the toolchain.
+#[derive(Debug, Subcommand)]
+pub enum ToolchainCommand {
+    /// Install the CUDA compiler that builds use, through pip or uv
+    Install {
+        /// Install these wheel files instead: one of the compiler, one of its headers
+        #[arg(long, value_name = "WHEEL", value_hint = ValueHint::FilePath)]
+        from: Vec<PathBuf>,
+    },
+    /// Say which CUDA compiler builds use, and where else one was looked for
+    Show,
+}
+
+/// `cargo aot cache`
+#[derive(Debug, Args)]
+pub struct CacheArgs {
+    /// What to do with it [default: show]
+    #[command(subcommand)]
+    pub command: Option<CacheCommand>,
+}
+
+/// What to do with the cache.
+#[derive(Debug, Subcommand)]
+pub enum CacheCommand {
+    /// Say where it is and how much is in it
+    Show,
+    /// Remove all that is in it
+    Clear,
 }
 
 /// `cargo aot completions`

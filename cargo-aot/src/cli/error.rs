@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::exit::Exit;
+use crate::build::places::CACHE_DIR_VAR;
+use crate::build::toolchain::InstallError;
 use crate::manifest::{Diagnostic, ManifestError, NameError, SourceFile};
 
 /// Why a command failed.
@@ -91,6 +93,12 @@ pub enum CliError {
         /// A name that is like it.
         near: Option<String>,
     },
+    /// There is no CUDA compiler, and none could be installed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// There is no folder for the cache that projects share.
+    #[error("there is no shared cache: {CACHE_DIR_VAR} is empty, or neither it nor HOME is set")]
+    NoCache,
     /// A template of ours is wrong.
     #[error("failed to write from a template")]
     Template(#[from] minijinja::Error),
@@ -123,7 +131,9 @@ impl CliError {
             | CliError::UnknownGpu(_)
             | CliError::NoModelFile(_) => Exit::Usage,
             CliError::Diagnostics { exit, .. } => *exit,
+            CliError::Install(_) => Exit::Toolchain,
             CliError::Exists(_)
+            | CliError::NoCache
             | CliError::NotOurs(_)
             | CliError::Template(_)
             | CliError::DependencyExists { .. }

@@ -1,9 +1,11 @@
 //! The command line: one file a command.
 
 mod args;
+mod cache;
 mod cargo_config;
 mod clean;
 mod completions;
+mod doctor;
 mod error;
 mod exit;
 mod init;
@@ -13,6 +15,7 @@ mod runtime_dependency;
 mod shell;
 mod stub;
 mod template;
+mod toolchain;
 mod workspace;
 mod write;
 

@@ -9,7 +9,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::project::{Project, Selection};
 use super::shell::Shell;
-use super::{clean, completions, init};
+use super::{cache, clean, completions, doctor, init, toolchain};
 use crate::manifest::ManifestError;
 
 /// Runs the command that the process was started for.
@@ -44,6 +44,12 @@ fn dispatch(aot: &Aot, shell: &Shell) -> Result<Exit, CliError> {
     match &aot.command {
         Command::Init(args) => init::run(args, &Project::find_for_init(&selection, &cwd)?, shell)?,
         Command::Clean(args) => clean::run(args, &Project::find(&selection, &cwd)?, shell)?,
+        Command::Toolchain(args) => {
+            let project = Project::find(&selection, &cwd).ok();
+            toolchain::run(args, project.as_ref(), &aot.global, shell)?;
+        }
+        Command::Doctor => return doctor::run(&selection, &cwd, shell),
+        Command::Cache(args) => cache::run(args, shell)?,
         Command::Completions(args) => completions::run(args, shell),
     }
     Ok(Exit::Success)

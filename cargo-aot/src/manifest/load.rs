@@ -141,8 +141,9 @@ fn add_syntax_errors(
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::{CudaMajor, DimKind, InputDim, Precision, Weights};
+    use super::super::schema::{DimKind, InputDim, Precision, Weights};
     use super::*;
+    use crate::build::toolchain::CudaMajor;
 
     fn parse(text: &str) -> Result<Manifest, Vec<String>> {
         let file = SourceFile { path: "Aot.toml".into(), text: text.to_owned() };
@@ -182,7 +183,7 @@ mod tests {
         let gpus: Vec<_> = manifest.target.gpus.iter().map(|g| g.get_ref().to_string()).collect();
         assert_eq!(gpus, ["sm_80", "sm_90a"]);
         assert!(!manifest.target.ptx);
-        assert_eq!(manifest.toolchain.cuda, CudaMajor::V12);
+        assert_eq!(manifest.toolchain.cuda, CudaMajor::Cuda12);
         let model = &manifest.models[0];
         assert_eq!(model.rust.module, "minilm_v2");
         assert_eq!(model.precision_of("/pooler/x"), Precision::Tf32);

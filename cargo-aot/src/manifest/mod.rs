@@ -25,6 +25,6 @@ pub use load::{Files, ManifestError};
 pub use names::{NameError, PackageName, RustName, is_keyword};
 pub(crate) use reader::nearest;
 pub use schema::{
-    CudaMajor, DimKind, DimSpec, InputDim, InputSpec, Manifest, Model, Package, Precision,
-    PrecisionRule, Target, Toolchain, Weights,
+    DimKind, DimSpec, InputDim, InputSpec, Manifest, Model, Package, Precision, PrecisionRule,
+    Target, Toolchain, Weights,
 };

@@ -8,6 +8,7 @@ use toml::Spanned;
 use super::diagnostic::{SourceFile, Span};
 use super::glob::Glob;
 use super::names::{PackageName, RustName};
+use crate::build::toolchain::CudaMajor;
 
 /// A whole Aot.toml.
 ///
@@ -100,16 +101,6 @@ pub struct Toolchain {
     pub cuda: CudaMajor,
     /// `path`: a folder to look for the compiler in first; absolute.
     pub path: Option<Spanned<PathBuf>>,
-}
-
-/// Major version of the CUDA compiler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum CudaMajor {
-    /// For drivers from R525 on.
-    V12,
-    /// For drivers from R580 on.
-    #[default]
-    V13,
 }
 
 /// What matrix units compute in; sums are always kept in f32.

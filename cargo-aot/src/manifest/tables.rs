@@ -9,7 +9,8 @@ use super::diagnostic::{Diagnostic, Span};
 use super::gpus::{UnknownGpu, lookup};
 use super::names::PackageName;
 use super::reader::{Reader, Table};
-use super::schema::{CudaMajor, Package, Target, Toolchain, Weights};
+use super::schema::{Package, Target, Toolchain, Weights};
+use crate::build::toolchain::CudaMajor;
 
 /// Reads `[package]`; everything in it has a default.
 pub(super) fn read_package(
@@ -163,13 +164,13 @@ pub(super) fn read_toolchain(
     table: Option<&Table<'_>>,
     target: Option<&Target>,
 ) -> Option<Toolchain> {
-    const VERSIONS: [(&str, CudaMajor); 2] = [("12", CudaMajor::V12), ("13", CudaMajor::V13)];
+    const VERSIONS: [(&str, CudaMajor); 2] = [("12", CudaMajor::Cuda12), ("13", CudaMajor::Cuda13)];
     let Some(table) = table else { return Some(Toolchain::default()) };
     reader.known_keys(table, &["cuda", "path"]);
     let cuda = match table.get("cuda") {
         Some(value) => {
             let cuda = reader.one_of("toolchain.cuda", value, &VERSIONS)?;
-            if cuda == CudaMajor::V12 {
+            if cuda == CudaMajor::Cuda12 {
                 check_cuda12(reader, value.span(), target);
             }
             cuda
