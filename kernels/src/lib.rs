@@ -3,6 +3,7 @@
 //! [`group`] holds the unit of fusion. A family turns a [`Group`](group::Group) into
 //! [`Kernel`]s: CUDA source text and how to launch it.
 
+pub mod code;
 pub mod group;
 mod kernel;
 

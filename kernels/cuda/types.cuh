@@ -1,0 +1,103 @@
+// Storage types: how elements lie in memory. `widen` gives the compute type; `narrow<T>` rounds to
+// nearest even and, for integers, wraps.
+struct bool8 { unsigned char bits; };
+struct f16 { unsigned short bits; };
+struct bf16 { unsigned short bits; };
+struct f8e4m3 { unsigned char bits; };
+struct f8e5m2 { unsigned char bits; };
+
+FN bool widen(bool8 x) { return x.bits != 0; }
+FN int widen(signed char x) { return x; }
+FN int widen(unsigned char x) { return x; }
+FN int widen(short x) { return x; }
+FN int widen(unsigned short x) { return x; }
+FN int widen(int x) { return x; }
+FN unsigned widen(unsigned x) { return x; }
+FN long long widen(long long x) { return x; }
+FN unsigned long long widen(unsigned long long x) { return x; }
+FN float widen(float x) { return x; }
+FN double widen(double x) { return x; }
+FN float widen(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+
+FN void round_into(bool8& y, bool x) { y.bits = x; }
+FN void round_into(signed char& y, int x) { y = (signed char)x; }
+FN void round_into(unsigned char& y, int x) { y = (unsigned char)x; }
+FN void round_into(short& y, int x) { y = (short)x; }
+FN void round_into(unsigned short& y, int x) { y = (unsigned short)x; }
+FN void round_into(int& y, int x) { y = x; }
+FN void round_into(unsigned& y, unsigned x) { y = x; }
+FN void round_into(long long& y, long long x) { y = x; }
+FN void round_into(unsigned long long& y, unsigned long long x) { y = x; }
+FN void round_into(float& y, float x) { y = x; }
+FN void round_into(double& y, double x) { y = x; }
+
+FN void round_into(bf16& y, float x) {
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+#else
+  unsigned b = __float_as_uint(x);
+  y.bits = x != x ? 0x7fff : (unsigned short)((b + 0x7fff + (b >> 16 & 1)) >> 16);
+#endif
+}
+
+// The nearest value with `fraction` fraction bits and an exponent bias `bias`, as its encoding
+// without the sign; what would exceed `top` becomes `beyond`. `x` is not negative.
+FN unsigned encode_float(float x, int fraction, int bias, unsigned top, unsigned beyond) {
+  unsigned b = __float_as_uint(x);
+  int exponent = (int)(b >> 23) - 127;
+  int shift = 23 - fraction;
+  if (exponent < 1 - bias) shift += 1 - bias - exponent;
+  if (shift > 24) return 0;
+  unsigned m = (b & 0x7fffff) | 0x800000;
+  unsigned r = (m + (1u << (shift - 1)) - 1 + (m >> shift & 1)) >> shift;
+  unsigned e = exponent < 1 - bias ? 0 : (unsigned)(exponent + bias - 1) << fraction;
+  return e + r > top ? beyond : e + r;
+}
+
+#ifdef __CUDA_ARCH__
+FN float widen(f16 x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+FN void round_into(f16& y, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
+#else
+FN float widen(f16 x) {
+  unsigned e = x.bits >> 10 & 31, m = x.bits & 1023, s = (unsigned)(x.bits >> 15) << 31;
+  float y = e == 31 ? __uint_as_float(0x7f800000 | m << 13)
+                    : e ? __uint_as_float((e + 112) << 23 | m << 13) : (float)m * 0x1p-24f;
+  return __uint_as_float(__float_as_uint(y) | s);
+}
+FN void round_into(f16& y, float x) {
+  unsigned b = __float_as_uint(x), s = b >> 16 & 0x8000;
+  x = __uint_as_float(b & 0x7fffffff);
+  y.bits = (unsigned short)(s | (x != x ? 0x7fff : encode_float(x, 10, 15, 0x7c00, 0x7c00)));
+}
+#endif
+
+FN float widen(f8e5m2 x) {
+  f16 y = {(unsigned short)((unsigned)x.bits << 8)};
+  return widen(y);
+}
+FN float widen(f8e4m3 x) {
+  unsigned e = x.bits >> 3 & 15, m = x.bits & 7, s = (unsigned)(x.bits >> 7) << 31;
+  float y = (x.bits & 127) == 127 ? __uint_as_float(0x7fc00000)
+            : e ? __uint_as_float((e + 120) << 23 | m << 20) : (float)m * 0x1p-9f;
+  return __uint_as_float(__float_as_uint(y) | s);
+}
+FN void round_into(f8e5m2& y, float x) {
+  unsigned b = __float_as_uint(x), s = b >> 24 & 0x80;
+  x = __uint_as_float(b & 0x7fffffff);
+  y.bits = (unsigned char)(s | (x != x ? 0x7d : encode_float(x, 2, 15, 0x7b, 0x7c)));
+}
+FN void round_into(f8e4m3& y, float x) {
+  unsigned b = __float_as_uint(x), s = b >> 24 & 0x80;
+  x = __uint_as_float(b & 0x7fffffff);
+  y.bits = (unsigned char)(s | (x != x ? 0x7f : encode_float(x, 3, 7, 0x7e, 0x7f)));
+}
+
+template <typename T, typename X> FN T narrow(X x) {
+  T y;
+  round_into(y, x);
+  return y;
+}
