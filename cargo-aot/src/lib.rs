@@ -2,4 +2,5 @@
 
 pub mod build;
 pub mod cli;
+pub mod lower;
 pub mod manifest;

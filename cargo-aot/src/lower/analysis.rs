@@ -1,0 +1,214 @@
+//! Facts about a graph that fusion decides by.
+
+use super::options::{LowerOptions, Precision};
+use aot_ir::{DType, Def, Graph, Node, NodeId, Op, Scope, ValueId};
+use aot_kernels::group::MathType;
+
+/// How a node takes part in groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A scalar function of operand elements: computed wherever it is read.
+    Inline,
+    /// As `Inline`, but reads windows: computed once, with what follows it fused.
+    Window,
+    /// A reduction, norm or softmax.
+    Reduce,
+    /// A matrix product or dense convolution.
+    Contraction,
+    /// Attention.
+    Attention,
+    /// A scatter.
+    Scatter,
+    /// No kernel does it.
+    Unsupported,
+}
+
+impl Role {
+    pub(super) fn is_anchor(self) -> bool {
+        self != Self::Inline
+    }
+}
+
+/// What is known of every node and value.
+pub(super) struct Analysis<'g> {
+    pub(super) graph: &'g Graph,
+    pub(super) options: &'g LowerOptions,
+    pub(super) roles: Vec<Role>,
+    /// Readers of every value.
+    pub(super) uses: Vec<Vec<NodeId>>,
+    /// Whether a value is a graph output.
+    pub(super) is_output: Vec<bool>,
+    /// Whether a value depends on constants only.
+    pub(super) is_const: Vec<bool>,
+    /// Whether a contraction or attention is among a value's ancestors.
+    pub(super) is_activation: Vec<bool>,
+    /// Nodes in order of execution: those of constants first.
+    pub(super) order: Vec<NodeId>,
+    /// Position of every node in `order`.
+    pub(super) position: Vec<usize>,
+    /// Greatest position + 1 of an anchor among a value's ancestors; 0 if there is none.
+    pub(super) last_anchor: Vec<usize>,
+}
+
+impl<'g> Analysis<'g> {
+    pub(super) fn new(graph: &'g Graph, options: &'g LowerOptions) -> Self {
+        let count = graph.values().len();
+        let roles = graph.nodes().map(|(_, n)| role(graph, n)).collect::<Vec<_>>();
+        let mut is_output = vec![false; count];
+        for (_, v) in &graph.outputs {
+            is_output[v.index()] = true;
+        }
+        let mut is_const: Vec<bool> =
+            graph.values().map(|(_, v)| matches!(v.def, Def::Const(_))).collect();
+        for (_, node) in graph.nodes() {
+            let constant = !node.inputs.is_empty()
+                && node.inputs.iter().all(|v| is_const[v.index()])
+                && node
+                    .outputs
+                    .iter()
+                    .all(|v| graph[*v].shape.iter().all(|d| d.as_const().is_some()));
+            for out in &node.outputs {
+                is_const[out.index()] = constant;
+            }
+        }
+        let of_const = |n: &NodeId| graph[*n].outputs.iter().all(|v| is_const[v.index()]);
+        let (mut order, rest): (Vec<NodeId>, Vec<NodeId>) =
+            graph.nodes().map(|(id, _)| id).partition(of_const);
+        order.extend(rest);
+        let mut position = vec![0; order.len()];
+        for (i, node) in order.iter().enumerate() {
+            position[node.index()] = i;
+        }
+        let mut last_anchor = vec![0; count];
+        let mut is_activation = vec![false; count];
+        for &id in &order {
+            let node = &graph[id];
+            let above = node.inputs.iter().map(|v| last_anchor[v.index()]).max().unwrap_or(0);
+            let role = roles[id.index()];
+            let own = if role.is_anchor() { position[id.index()] + 1 } else { 0 };
+            let active = matches!(role, Role::Contraction | Role::Attention)
+                || node.inputs.iter().any(|v| is_activation[v.index()]);
+            for out in &node.outputs {
+                last_anchor[out.index()] = above.max(own);
+                is_activation[out.index()] = active && !is_const[out.index()];
+            }
+        }
+        let uses = graph.uses();
+        Self {
+            graph,
+            options,
+            roles,
+            uses,
+            is_output,
+            is_const,
+            is_activation,
+            order,
+            position,
+            last_anchor,
+        }
+    }
+
+    pub(super) fn role(&self, node: NodeId) -> Role {
+        self.roles[node.index()]
+    }
+
+    pub(super) fn scope(&self) -> Scope<'g> {
+        Scope::new(&self.graph.symbols)
+    }
+
+    /// Whether two shapes are proved equal.
+    pub(super) fn same_shape(&self, a: ValueId, b: ValueId) -> bool {
+        let (a, b) = (&self.graph[a].shape, &self.graph[b].shape);
+        let scope = self.scope();
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| scope.proves_eq(a, b))
+    }
+
+    fn precision(&self, node: &Node) -> Precision {
+        self.options.precision_of(&node.name)
+    }
+
+    /// How a value that is kept in memory is stored.
+    pub(super) fn storage(&self, value: ValueId) -> DType {
+        let v = &self.graph[value];
+        let Def::Node(node, _) = v.def else { return v.dtype };
+        if v.dtype != DType::F32
+            || self.is_output[value.index()]
+            || !self.is_activation[value.index()]
+        {
+            return v.dtype;
+        }
+        match self.precision(&self.graph[node]) {
+            Precision::F16 => DType::F16,
+            Precision::Bf16 => DType::Bf16,
+            Precision::F32 | Precision::Tf32 => DType::F32,
+        }
+    }
+
+    /// What a contraction or attention multiplies in.
+    pub(super) fn math(&self, node: &Node) -> MathType {
+        let dtype = self.graph[node.inputs[0]].dtype;
+        match dtype {
+            DType::F64 => MathType::F64,
+            t if !t.is_float() => MathType::I32,
+            _ => match self.precision(node) {
+                Precision::F32 => MathType::F32,
+                Precision::Tf32 => MathType::Tf32,
+                Precision::F16 => MathType::F16,
+                Precision::Bf16 => MathType::Bf16,
+            },
+        }
+    }
+}
+
+/// The storage type whose elements matrix units take as they are.
+pub(super) fn operand_type(math: MathType) -> DType {
+    match math {
+        MathType::F16 => DType::F16,
+        MathType::Bf16 => DType::Bf16,
+        MathType::F64 => DType::F64,
+        MathType::I32 => DType::I32,
+        _ => DType::F32,
+    }
+}
+
+fn role(graph: &Graph, node: &Node) -> Role {
+    match &node.op {
+        Op::MatMul | Op::ConvTranspose { .. } => Role::Contraction,
+        Op::Conv(attrs) => {
+            let per_group = graph[node.inputs[1]].shape.get(1).and_then(|d| d.as_const());
+            match per_group {
+                Some(c) if attrs.groups > 1 && c < 8 => Role::Window,
+                _ => Role::Contraction,
+            }
+        }
+        Op::Attention(_) => Role::Attention,
+        Op::Reduce { .. } | Op::ArgReduce { .. } | Op::Softmax { .. } | Op::Normalize { .. } => {
+            Role::Reduce
+        }
+        Op::Pool(_) => Role::Window,
+        Op::ScatterElements { .. } | Op::ScatterNd { .. } => Role::Scatter,
+        Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Select
+        | Op::Cast(_)
+        | Op::Iota { .. }
+        | Op::Dims { .. }
+        | Op::Fill { .. }
+        | Op::Reshape { .. }
+        | Op::Transpose { .. }
+        | Op::Slice { .. }
+        | Op::Pad { .. }
+        | Op::Expand { .. }
+        | Op::Concat { .. }
+        | Op::Gather { .. }
+        | Op::GatherElements { .. }
+        | Op::GatherNd { .. }
+        | Op::Resize(_) => Role::Inline,
+        _ => Role::Unsupported,
+    }
+}
+
+/// Whether an inline operator only moves elements.
+pub(super) fn is_movement(op: &Op) -> bool {
+    matches!(op, Op::Reshape { .. } | Op::Transpose { .. } | Op::Slice { .. } | Op::Expand { .. })
+}

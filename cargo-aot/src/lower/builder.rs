@@ -1,0 +1,361 @@
+//! Makes one group: loop variables, expressions (each distinct one once) and operands.
+
+use super::plan::{Home, Plan};
+use aot_ir::dim::{Atom, Cmp, Cond, VarId};
+use aot_ir::op::{BinaryOp, ScatterReduction, UnaryOp};
+use aot_ir::{DType, Dim, Scalar, Scope, ValueId};
+use aot_kernels::group::{
+    Anchor, Expr, ExprId, FoldOp, Group, Operand, OperandId, Store, Typed, compute_type,
+};
+use std::collections::{BTreeSet, HashMap};
+
+/// A group in the making.
+pub(super) struct Builder<'p> {
+    pub(super) plan: &'p Plan<'p>,
+    extents: Vec<Dim>,
+    exprs: Vec<Typed>,
+    ids: HashMap<Typed, ExprId>,
+    operands: Vec<Operand>,
+    stores: Vec<Store>,
+    origin: Vec<String>,
+    /// Values already computed, by value, coordinates and guard.
+    pub(super) known: HashMap<(ValueId, Vec<Dim>, Cond), ExprId>,
+    /// Holds wherever expressions made now are evaluated; loads must respect it.
+    pub(super) guard: Cond,
+    /// Load copies of this type where there are any.
+    preferred: Option<DType>,
+    reads: BTreeSet<Stored>,
+}
+
+/// A value in memory, or its copy in another type.
+pub(super) type Stored = (ValueId, Option<DType>);
+
+/// A group with what it needs to be ordered.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) group: Group,
+    pub(super) reads: BTreeSet<Stored>,
+    pub(super) writes: Vec<Stored>,
+}
+
+impl<'p> Builder<'p> {
+    pub(super) fn new(plan: &'p Plan<'p>) -> Self {
+        Self {
+            plan,
+            extents: Vec::new(),
+            exprs: Vec::new(),
+            ids: HashMap::new(),
+            operands: Vec::new(),
+            stores: Vec::new(),
+            origin: Vec::new(),
+            known: HashMap::new(),
+            guard: Cond::always(),
+            preferred: None,
+            reads: BTreeSet::new(),
+        }
+    }
+
+    /// From now on copies of values in this type are read where there are any.
+    pub(super) fn prefer(&mut self, dtype: Option<DType>) {
+        if self.preferred != dtype {
+            self.known.clear();
+        }
+        self.preferred = dtype;
+    }
+
+    /// Where a value is read from, if it is in memory; notes that it is read.
+    pub(super) fn home(&mut self, value: ValueId) -> Option<&'p Home> {
+        if let Some(t) = self.preferred
+            && let Some(copy) = self.plan.converted.get(&(value, t))
+        {
+            self.reads.insert((value, Some(t)));
+            return Some(copy);
+        }
+        let home = self.plan.homes.get(&value)?;
+        self.reads.insert((value, None));
+        Some(home)
+    }
+
+    pub(super) fn scope(&self) -> Scope<'_> {
+        Scope { symbols: &self.plan.graph.symbols, extents: &self.extents }
+    }
+
+    /// A new loop variable.
+    pub(super) fn var(&mut self, extent: &Dim) -> VarId {
+        self.extents.push(extent.clone());
+        VarId(self.extents.len() as u32 - 1)
+    }
+
+    /// Coordinates over a shape and their variables; axes of extent 1 need none.
+    pub(super) fn space(&mut self, shape: &[Dim]) -> (Vec<VarId>, Vec<Dim>) {
+        let mut vars = Vec::new();
+        let coords = shape.iter().map(|extent| {
+            if extent.is(1) {
+                return Dim::ZERO;
+            }
+            let var = self.var(extent);
+            vars.push(var);
+            Dim::var(var)
+        });
+        let coords = coords.collect();
+        (vars, coords)
+    }
+
+    /// Notes a node of the source model as computed here.
+    pub(super) fn note(&mut self, name: &str) {
+        if !name.is_empty() && !self.origin.iter().any(|o| o == name) {
+            self.origin.push(name.to_owned());
+        }
+    }
+
+    pub(super) fn push(&mut self, expr: Expr, dtype: DType) -> ExprId {
+        let typed = Typed { expr, dtype };
+        if let Some(&id) = self.ids.get(&typed) {
+            return id;
+        }
+        let id = ExprId(self.exprs.len() as u32);
+        self.exprs.push(typed.clone());
+        self.ids.insert(typed, id);
+        id
+    }
+
+    pub(super) fn dtype(&self, id: ExprId) -> DType {
+        self.exprs[id.index()].dtype
+    }
+
+    pub(super) fn expr(&self, id: ExprId) -> &Expr {
+        &self.exprs[id.index()].expr
+    }
+
+    pub(super) fn float(&mut self, value: f64, dtype: DType) -> ExprId {
+        self.push(Expr::Const(Scalar::Float(value)), dtype)
+    }
+
+    /// A constant of a storage type.
+    pub(super) fn constant(&mut self, value: Scalar, storage: DType) -> ExprId {
+        let dtype = compute_type(storage);
+        let value = match dtype {
+            DType::Bool => Scalar::Bool(value.as_f64() != 0.0),
+            t if t.is_float() => Scalar::Float(value.as_f64()),
+            _ => Scalar::Int(value.as_i64()),
+        };
+        self.push(Expr::Const(value), dtype)
+    }
+
+    /// An integer expression as a number of type `dtype`.
+    pub(super) fn coord(&mut self, dim: &Dim, dtype: DType) -> ExprId {
+        let int = match dim.as_const() {
+            Some(c) => self.push(Expr::Const(Scalar::Int(c)), DType::I64),
+            None => match dim.as_atom() {
+                Some(Atom::Value(v)) => ExprId(*v),
+                _ => self.push(Expr::Coord(dim.clone()), DType::I64),
+            },
+        };
+        self.cast(int, dtype)
+    }
+
+    /// The integer expression that an expression is, if it is one.
+    fn as_dim(&self, id: ExprId) -> Option<Dim> {
+        let Typed { expr, dtype } = &self.exprs[id.index()];
+        match expr {
+            Expr::Coord(dim) => Some(dim.clone()),
+            Expr::Const(Scalar::Int(i)) if dtype.is_int() => Some((*i).into()),
+            _ => None,
+        }
+    }
+
+    /// An integer expression to be used as a coordinate.
+    pub(super) fn index(&self, id: ExprId) -> Dim {
+        self.as_dim(id).unwrap_or_else(|| Dim::atom(Atom::Value(id.0)))
+    }
+
+    pub(super) fn unary(&mut self, op: UnaryOp, x: ExprId) -> ExprId {
+        let dtype = if op.is_predicate() { DType::Bool } else { self.dtype(x) };
+        if op == UnaryOp::Neg
+            && let Some(d) = self.as_dim(x)
+        {
+            return self.push_dim(&-&d, dtype);
+        }
+        self.push(Expr::Unary(op, x), dtype)
+    }
+
+    fn push_dim(&mut self, dim: &Dim, dtype: DType) -> ExprId {
+        match dim.as_const() {
+            Some(c) => self.push(Expr::Const(Scalar::Int(c)), dtype),
+            None => self.push(Expr::Coord(dim.clone()), dtype),
+        }
+    }
+
+    pub(super) fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        let dtype = if op.is_comparison() { DType::Bool } else { self.dtype(a) };
+        if let (Some(x), Some(y)) = (self.as_dim(a), self.as_dim(b)) {
+            let scope = self.scope();
+            let positive = |d: &Dim| scope.interval(d).lo > 0;
+            let folded = match op {
+                BinaryOp::Add => Some(&x + &y),
+                BinaryOp::Sub => Some(&x - &y),
+                BinaryOp::Mul => Some(&x * &y),
+                BinaryOp::Div if positive(&y) && scope.proves_nonneg(&x) => {
+                    Some(scope.floor_div(&x, &y))
+                }
+                BinaryOp::Mod if positive(&y) => Some(scope.modulo(&x, &y)),
+                BinaryOp::Min => Some(scope.min(&x, &y)),
+                BinaryOp::Max => Some(scope.max(&x, &y)),
+                _ => None,
+            };
+            if let Some(dim) = folded {
+                return self.push_dim(&dim, dtype);
+            }
+            let decided = match op {
+                BinaryOp::Eq => scope.decide(Cmp::Eq, &x, &y),
+                BinaryOp::Ne => scope.decide(Cmp::Ne, &x, &y),
+                BinaryOp::Lt => scope.decide(Cmp::Lt, &x, &y),
+                BinaryOp::Le => scope.decide(Cmp::Le, &x, &y),
+                BinaryOp::Gt => scope.decide(Cmp::Lt, &y, &x),
+                BinaryOp::Ge => scope.decide(Cmp::Le, &y, &x),
+                _ => None,
+            };
+            if let Some(known) = decided {
+                return self.push(Expr::Const(Scalar::Bool(known)), DType::Bool);
+            }
+        }
+        self.push(Expr::Binary(op, a, b), dtype)
+    }
+
+    pub(super) fn select(&mut self, cond: ExprId, a: ExprId, b: ExprId) -> ExprId {
+        match self.expr(cond) {
+            Expr::Const(Scalar::Bool(true)) => a,
+            Expr::Const(Scalar::Bool(false)) => b,
+            _ if a == b => a,
+            _ => {
+                let dtype = self.dtype(a);
+                self.push(Expr::Select(cond, a, b), dtype)
+            }
+        }
+    }
+
+    /// A condition on coordinates as a boolean.
+    pub(super) fn condition(&mut self, cond: &Cond) -> ExprId {
+        match self.scope().decide_cond(cond) {
+            Some(known) => self.push(Expr::Const(Scalar::Bool(known)), DType::Bool),
+            None => {
+                let flag = Dim::atom(Atom::Select(cond.clone(), Dim::ONE, Dim::ZERO));
+                let flag = self.push(Expr::Coord(flag), DType::I64);
+                let zero = self.push(Expr::Const(Scalar::Int(0)), DType::I64);
+                self.push(Expr::Binary(BinaryOp::Ne, flag, zero), DType::Bool)
+            }
+        }
+    }
+
+    /// Conversion to a storage type, with rounding, in the type that its arithmetic is done in.
+    pub(super) fn cast(&mut self, value: ExprId, to: DType) -> ExprId {
+        let (from, compute) = (self.dtype(value), compute_type(to));
+        if from == to {
+            return value;
+        }
+        if to.is_int()
+            && let Some(dim) = self.as_dim(value)
+        {
+            let bits = to.bits().min(63) - u32::from(to.is_signed_int() && to.bits() < 64);
+            let range = self.scope().interval(&dim);
+            let least = if to.is_signed_int() { -1i64 << bits } else { 0 };
+            if range.lo >= least && range.hi <= ((1u64 << bits) - 1) as i64 {
+                return self.push_dim(&dim, compute);
+            }
+        }
+        match *self.expr(value) {
+            Expr::Const(c) if compute == to => return self.constant(c, to),
+            _ => {}
+        }
+        self.push(Expr::Cast { value, to }, compute)
+    }
+
+    pub(super) fn fold(&mut self, op: FoldOp, vars: Vec<VarId>, body: ExprId) -> ExprId {
+        let dtype = self.dtype(body);
+        if vars.is_empty() {
+            return body;
+        }
+        self.push(Expr::Fold { op, vars, body }, dtype)
+    }
+
+    pub(super) fn acc(&mut self, n: u32, dtype: DType) -> ExprId {
+        self.push(Expr::Acc(n), dtype)
+    }
+
+    fn operand(&mut self, buffer: u32) -> OperandId {
+        let found = self.operands.iter().position(|o| o.buffer == buffer);
+        let index = found.unwrap_or_else(|| {
+            let b = &self.plan.buffers[buffer as usize];
+            let elements = b.elements.clone();
+            self.operands.push(Operand { buffer, dtype: b.dtype, elements });
+            self.operands.len() - 1
+        });
+        OperandId(index as u32)
+    }
+
+    /// The element of a materialised value, under the current guard.
+    pub(super) fn load(&mut self, home: &Home, coords: &[Dim]) -> ExprId {
+        let operand = self.operand(home.buffer);
+        let dtype = compute_type(self.operands[operand.index()].dtype);
+        let offset = home.offset_of(coords);
+        let guard = self.guard.clone();
+        let other = match dtype {
+            DType::Bool => Scalar::Bool(false),
+            t if t.is_float() => Scalar::Float(0.0),
+            _ => Scalar::Int(0),
+        };
+        self.push(Expr::Load { operand, offset, guard, other }, dtype)
+    }
+
+    /// Replaces what a guarded load gives where it may not read; `None` if `id` is no such load.
+    pub(super) fn with_other(&mut self, id: ExprId, guard: &Cond, value: Scalar) -> Option<ExprId> {
+        let Expr::Load { operand, offset, guard: own, .. } = self.expr(id) else { return None };
+        if own != guard {
+            return None;
+        }
+        let (operand, offset, guard) = (*operand, offset.clone(), own.clone());
+        let dtype = self.dtype(id);
+        let other = match dtype {
+            DType::Bool => Scalar::Bool(value.as_f64() != 0.0),
+            t if t.is_float() => Scalar::Float(value.as_f64()),
+            _ => Scalar::Int(value.as_i64()),
+        };
+        Some(self.push(Expr::Load { operand, offset, guard, other }, dtype))
+    }
+
+    /// Writes a value to its home.
+    pub(super) fn store(&mut self, home: &Home, coords: &[Dim], value: ExprId, per_element: bool) {
+        let offset = home.offset_of(coords);
+        self.store_at(home.buffer, offset, value, ScatterReduction::None, Cond::always());
+        if let Some(last) = self.stores.last_mut() {
+            last.per_element = per_element;
+        }
+    }
+
+    /// Writes to an offset of a buffer.
+    pub(super) fn store_at(
+        &mut self,
+        buffer: u32,
+        offset: Dim,
+        value: ExprId,
+        combine: ScatterReduction,
+        guard: Cond,
+    ) {
+        let operand = self.operand(buffer);
+        self.stores.push(Store { operand, offset, guard, value, combine, per_element: true });
+    }
+
+    /// The group, which writes the given values.
+    pub(super) fn finish(self, label: String, anchor: Anchor, writes: Vec<Stored>) -> Made {
+        let group = Group {
+            label,
+            origin: self.origin,
+            extents: self.extents,
+            exprs: self.exprs,
+            operands: self.operands,
+            anchor,
+            stores: self.stores,
+        };
+        Made { group, reads: self.reads, writes }
+    }
+}

@@ -1,0 +1,298 @@
+//! Makes the groups.
+
+use super::LowerError;
+use super::analysis::{Analysis, Role};
+use super::anchors::{self, Anchored};
+use super::builder::{Builder, Made, Stored};
+use super::coords::{broadcast, reshape};
+use super::fuse::{Epilogue, Fusion, fuse};
+use super::homes;
+use super::options::LowerOptions;
+use super::order;
+use super::plan::{BufferKind, Home, Plan, PlanBuffer, strides};
+use aot_ir::dim::Cond;
+use aot_ir::op::ScatterReduction;
+use aot_ir::{Def, Dim, Graph, Node, NodeId, Op, ValueId};
+use aot_kernels::group::{Anchor, ExprId};
+use std::collections::{HashMap, HashSet};
+
+/// Lowers a graph.
+///
+/// # Errors
+/// Lists all nodes that have no kernel.
+pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>, LowerError> {
+    let analysis = Analysis::new(graph, options);
+    let unsupported: Vec<String> = graph
+        .nodes()
+        .filter(|(id, _)| analysis.role(*id) == Role::Unsupported)
+        .map(|(_, n)| format!("`{}` ({})", n.name, n.op.name()))
+        .collect();
+    if !unsupported.is_empty() {
+        return Err(LowerError::Unsupported(unsupported));
+    }
+    let fusion = fuse(&analysis);
+    let mut plan = Plan {
+        graph,
+        buffers: Vec::new(),
+        homes: HashMap::new(),
+        converted: HashMap::new(),
+        prepare: Vec::new(),
+        steps: Vec::new(),
+    };
+    homes::assign(&analysis, &fusion, &mut plan);
+    let conversions = homes::conversions(&analysis, &mut plan)?;
+    let mut groups = Vec::new();
+    for conversion in &conversions {
+        let home = &plan.converted[&(conversion.value, conversion.to)];
+        let writes = (conversion.value, Some(conversion.to));
+        groups.push(copy_group(&plan, conversion.value, home, writes)?);
+    }
+    for &id in &analysis.order {
+        make(&analysis, &fusion, &plan, id, &mut groups)?;
+    }
+    copy_operands(&analysis, &fusion, &plan, &mut groups)?;
+    copy_outputs(&mut plan, &mut groups)?;
+    order::arrange(&mut plan, groups)?;
+    Ok(plan)
+}
+
+/// The groups of one node, if it heads any.
+fn make(
+    a: &Analysis<'_>,
+    fusion: &Fusion,
+    plan: &Plan<'_>,
+    id: NodeId,
+    groups: &mut Vec<Made>,
+) -> Result<(), LowerError> {
+    let node = &a.graph[id];
+    let role = a.role(id);
+    if role == Role::Inline {
+        let value = node.outputs[0];
+        let fused = fusion.epilogues.values().any(|e| e.members.contains(&id));
+        let placed_by_parts = matches!(node.op, Op::Concat { .. }) && fusion.kept.contains(&value);
+        if fusion.kept.contains(&value) && !fused && !placed_by_parts {
+            let mut b = Builder::new(plan);
+            let (space, coords) = b.space(&a.graph[value].shape);
+            let result = b.computed_at(value, &coords)?;
+            b.store(&plan.homes[&value], &coords, result, true);
+            groups.push(b.finish(node.name.clone(), Anchor::Map { space }, vec![(value, None)]));
+        }
+        return Ok(());
+    }
+    let Some(epilogue) = fusion.epilogues.get(&id) else { return Ok(()) };
+    if epilogue.escapes.is_empty() {
+        return Ok(());
+    }
+    if role == Role::Scatter {
+        groups.push(scatter_copy(plan, node)?);
+        groups.push(scatter(plan, node)?);
+        return Ok(());
+    }
+    let mut b = Builder::new(plan);
+    b.note(&node.name);
+    let anchored = match role {
+        Role::Reduce => anchors::reduce(&mut b, node)?,
+        Role::Contraction => match node.op {
+            Op::MatMul => anchors::matmul(&mut b, node, a.math(node))?,
+            _ => anchors::conv(&mut b, node, a.math(node))?,
+        },
+        Role::Attention => match &node.op {
+            Op::Attention(attrs) => anchors::attention(&mut b, node, attrs, a.math(node))?,
+            _ => return Err(LowerError::internal(&node.name, "it is no attention")),
+        },
+        _ => {
+            let value = node.outputs[0];
+            let (space, coords) = b.space(&a.graph[value].shape);
+            let result = b.computed_at(value, &coords)?;
+            Anchored { anchor: Anchor::Map { space }, coords, result, per_element: true }
+        }
+    };
+    let Anchored { anchor, coords, result, per_element } = anchored;
+    let values = fused(a, &mut b, node, epilogue, coords, result)?;
+    for escape in &epilogue.escapes {
+        let (coords, value) = &values[escape];
+        b.store(&plan.homes[escape], coords, *value, per_element);
+    }
+    let writes = epilogue.escapes.iter().map(|v| (*v, None)).collect();
+    groups.push(b.finish(node.name.clone(), anchor, writes));
+    Ok(())
+}
+
+/// Coordinates and expressions of the anchor's result and of everything fused after it.
+fn fused(
+    a: &Analysis<'_>,
+    b: &mut Builder<'_>,
+    anchor: &Node,
+    epilogue: &Epilogue,
+    coords: Vec<Dim>,
+    result: ExprId,
+) -> Result<HashMap<ValueId, (Vec<Dim>, ExprId)>, LowerError> {
+    let graph = a.graph;
+    let mut values = HashMap::from([(anchor.outputs[0], (coords, result))]);
+    for &id in &epilogue.members {
+        let node = &graph[id];
+        b.note(&node.name);
+        let inner = node.inputs.iter().find_map(|v| values.get(v)).cloned();
+        let Some((coords, expr)) = inner else {
+            return Err(LowerError::internal(&node.name, "it is fused after nothing"));
+        };
+        let x = node.inputs[0];
+        let entry = match &node.op {
+            Op::Reshape { .. } => {
+                let (from, to) = (&graph[x].shape, &graph[node.outputs[0]].shape);
+                (reshape(&b.scope(), &coords, from, to), expr)
+            }
+            Op::Transpose { perm } => {
+                (perm.iter().map(|&axis| coords[axis].clone()).collect(), expr)
+            }
+            _ => {
+                let mut operands = Vec::with_capacity(3);
+                for input in &node.inputs {
+                    operands.push(match values.get(input) {
+                        Some((_, expr)) => *expr,
+                        None => b.value_at(*input, &broadcast(&coords, &graph[*input].shape))?,
+                    });
+                }
+                let out = b.pointwise(id, &operands)?;
+                (coords, out)
+            }
+        };
+        values.insert(node.outputs[0], entry);
+    }
+    Ok(values)
+}
+
+/// Copies a value from where it is to `home`.
+fn copy_group(
+    plan: &Plan<'_>,
+    value: ValueId,
+    home: &Home,
+    writes: Stored,
+) -> Result<Made, LowerError> {
+    let v = &plan.graph[value];
+    let mut b = Builder::new(plan);
+    b.note(&v.name);
+    let (space, coords) = b.space(&v.shape);
+    let element = b.value_at(value, &coords)?;
+    b.store(home, &coords, element, true);
+    Ok(b.finish(format!("copy {}", v.name), Anchor::Map { space }, vec![writes]))
+}
+
+/// Operands of kept concatenations that are not computed in place are copied there.
+fn copy_operands(
+    a: &Analysis<'_>,
+    fusion: &Fusion,
+    plan: &Plan<'_>,
+    groups: &mut Vec<Made>,
+) -> Result<(), LowerError> {
+    for (_, node) in a.graph.nodes() {
+        let Op::Concat { axis } = node.op else { continue };
+        let fused = fusion
+            .epilogues
+            .values()
+            .any(|e| e.members.iter().any(|m| a.graph[*m].outputs == node.outputs));
+        if !fusion.kept.contains(&node.outputs[0]) || fused {
+            continue;
+        }
+        let whole = &plan.homes[&node.outputs[0]];
+        let mut start = Dim::ZERO;
+        let mut placed = HashSet::new();
+        for &operand in &node.inputs {
+            let part = whole.part(axis, &start);
+            let in_place = plan.homes.get(&operand) == Some(&part) && placed.insert(operand);
+            if !in_place && !a.graph[operand].shape[axis].is(0) {
+                let writes = (node.outputs[0], None);
+                groups.push(copy_group(plan, operand, &part, writes)?);
+            }
+            start = start + &a.graph[operand].shape[axis];
+        }
+    }
+    Ok(())
+}
+
+/// Outputs that are inputs, constants or further names of an output are copies.
+fn copy_outputs(plan: &mut Plan<'_>, groups: &mut Vec<Made>) -> Result<(), LowerError> {
+    let graph = plan.graph;
+    for (i, (name, value)) in graph.outputs.iter().enumerate() {
+        let v = &graph[*value];
+        let first = graph.outputs.iter().position(|(_, o)| o == value) == Some(i);
+        if first && matches!(v.def, Def::Node(..)) {
+            continue;
+        }
+        let order: Vec<usize> = (0..v.shape.len()).collect();
+        let home = Home {
+            buffer: plan.add_buffer(PlanBuffer {
+                name: name.clone(),
+                dtype: v.dtype,
+                elements: v.shape.iter().product(),
+                kind: BufferKind::Output(i as u32),
+            }),
+            offset: Dim::ZERO,
+            strides: strides(&v.shape, &order),
+        };
+        groups.push(copy_output(plan, *value, &home)?);
+    }
+    Ok(())
+}
+
+fn copy_output(plan: &Plan<'_>, value: ValueId, home: &Home) -> Result<Made, LowerError> {
+    let mut made = copy_group(plan, value, home, (value, None))?;
+    made.writes.clear();
+    Ok(made)
+}
+
+/// Brings a scatter's data to where its result will be.
+fn scatter_copy(plan: &Plan<'_>, node: &Node) -> Result<Made, LowerError> {
+    let graph = plan.graph;
+    let (data, result) = (node.inputs[0], node.outputs[0]);
+    let mut b = Builder::new(plan);
+    b.note(&node.name);
+    let (space, coords) = b.space(&graph[result].shape);
+    let element = b.value_at(data, &coords)?;
+    b.store(&plan.homes[&result], &coords, element, true);
+    Ok(b.finish(format!("{} data", node.name), Anchor::Map { space }, vec![(result, None)]))
+}
+
+/// Writes a scatter's updates.
+fn scatter(plan: &Plan<'_>, node: &Node) -> Result<Made, LowerError> {
+    let graph = plan.graph;
+    let [data, indices, updates] = [node.inputs[0], node.inputs[1], node.inputs[2]];
+    let home = &plan.homes[&node.outputs[0]];
+    let shape = &graph[data].shape;
+    let mut b = Builder::new(plan);
+    b.note(&node.name);
+    let (space, coords) = b.space(&graph[updates].shape);
+    let (target, reduction): (Vec<Dim>, ScatterReduction) = match &node.op {
+        Op::ScatterElements { axis, reduction } => {
+            let at = b.value_at(indices, &coords)?;
+            let mut target = coords.clone();
+            target[*axis] = b.wrapped(at, &shape[*axis]);
+            (target, *reduction)
+        }
+        Op::ScatterNd { reduction } => {
+            let dims = &graph[indices].shape;
+            let depth = dims.last().and_then(|d| d.as_const()).ok_or_else(|| {
+                LowerError::unsupported(node, "the last extent of the indices is not constant")
+            })?;
+            let mut target = Vec::new();
+            for i in 0..depth {
+                let mut place = coords[..dims.len() - 1].to_vec();
+                place.push(i.into());
+                let at = b.value_at(indices, &place)?;
+                target.push(b.wrapped(at, &shape[i as usize]));
+            }
+            target.extend_from_slice(&coords[dims.len() - 1..]);
+            (target, *reduction)
+        }
+        op => return Err(LowerError::internal(&node.name, op.name())),
+    };
+    let value = b.value_at(updates, &coords)?;
+    let mut guard = Cond::always();
+    for (at, extent) in target.iter().zip(shape) {
+        guard = guard.and(b.within(at, extent));
+    }
+    let offset = home.offset_of(&target);
+    b.store_at(home.buffer, offset, value, reduction, guard);
+    let writes = vec![(node.outputs[0], None)];
+    Ok(b.finish(node.name.clone(), Anchor::Map { space }, writes))
+}

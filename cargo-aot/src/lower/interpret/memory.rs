@@ -1,0 +1,121 @@
+//! Typed reads and writes of buffers' bytes.
+
+use super::super::arena::ArenaPlan;
+use super::super::plan::{BufferKind, Plan};
+use super::InterpretError;
+use super::eval::Num;
+use aot_ir::DType;
+use half::{bf16, f16};
+
+/// Bytes of every buffer; those of the arena overlap as planned.
+#[derive(Debug)]
+pub struct Memory {
+    arena: Vec<u8>,
+    own: Vec<Vec<u8>>,
+    /// Where a buffer lies in the arena.
+    offsets: Vec<Option<usize>>,
+    /// Bytes that a buffer holds.
+    sizes: Vec<usize>,
+    dtypes: Vec<DType>,
+}
+
+impl Memory {
+    /// Memory for a plan at given sizes (atoms by symbol). Everything is filled with a pattern that
+    /// reads as NaN or as a large number, so that unwritten elements show.
+    ///
+    /// # Errors
+    /// When a size has no value or an arena buffer exceeds its planned place.
+    pub fn new(plan: &Plan<'_>, arena: &ArenaPlan, atoms: &[i64]) -> Result<Self, InterpretError> {
+        let mut memory = Self {
+            arena: vec![0xff; arena.total as usize],
+            own: Vec::new(),
+            offsets: Vec::new(),
+            sizes: Vec::new(),
+            dtypes: Vec::new(),
+        };
+        for (i, buffer) in plan.buffers.iter().enumerate() {
+            let elements = buffer.elements.eval(atoms)?.max(0) as u64;
+            let bytes = buffer.dtype.bytes_for(elements).unwrap_or(0) as usize;
+            let offset = match buffer.kind {
+                BufferKind::Arena => arena.offsets.get(&(i as u32)).map(|o| *o as usize),
+                _ => None,
+            };
+            if let Some(offset) = offset
+                && offset + bytes > memory.arena.len()
+            {
+                return Err(InterpretError::Arena(buffer.name.clone()));
+            }
+            memory.own.push(if offset.is_some() { Vec::new() } else { vec![0xff; bytes] });
+            memory.offsets.push(offset);
+            memory.sizes.push(bytes);
+            memory.dtypes.push(buffer.dtype);
+        }
+        Ok(memory)
+    }
+
+    /// A buffer's bytes.
+    pub fn bytes(&self, buffer: u32) -> &[u8] {
+        let i = buffer as usize;
+        match self.offsets[i] {
+            Some(offset) => &self.arena[offset..offset + self.sizes[i]],
+            None => &self.own[i],
+        }
+    }
+
+    /// A buffer's bytes, to be written.
+    pub fn bytes_mut(&mut self, buffer: u32) -> &mut [u8] {
+        let i = buffer as usize;
+        match self.offsets[i] {
+            Some(offset) => &mut self.arena[offset..offset + self.sizes[i]],
+            None => &mut self.own[i],
+        }
+    }
+
+    pub(super) fn read(&self, buffer: u32, element: i64) -> Option<Num> {
+        let dtype = self.dtypes[buffer as usize];
+        let at = usize::try_from(element).ok()?;
+        let bytes = self.bytes(buffer);
+        if dtype.bits() == 4 {
+            let byte = *bytes.get(at / 2)?;
+            let nibble = if at % 2 == 0 { byte & 15 } else { byte >> 4 };
+            let signed = i64::from((nibble << 4) as i8 >> 4);
+            return Some(Num::I(if dtype == DType::I4 { signed } else { nibble.into() }));
+        }
+        let size = dtype.bits() as usize / 8;
+        let raw = bytes.get(at.checked_mul(size)?..(at + 1).checked_mul(size)?)?;
+        let mut word = [0u8; 8];
+        word[..size].copy_from_slice(raw);
+        let word = u64::from_le_bytes(word);
+        Some(match dtype {
+            DType::Bool => Num::B(word != 0),
+            DType::I8 => Num::I((word as i8).into()),
+            DType::I16 => Num::I((word as i16).into()),
+            DType::I32 => Num::I((word as i32).into()),
+            DType::F16 => Num::F(f16::from_bits(word as u16).to_f64()),
+            DType::Bf16 => Num::F(bf16::from_bits(word as u16).to_f64()),
+            DType::F32 => Num::F(f32::from_bits(word as u32).into()),
+            DType::F64 => Num::F(f64::from_bits(word)),
+            t if t.is_float() => return None,
+            _ => Num::I(word as i64),
+        })
+    }
+
+    pub(super) fn write(&mut self, buffer: u32, element: i64, value: Num) -> Option<()> {
+        let dtype = self.dtypes[buffer as usize];
+        let at = usize::try_from(element).ok()?;
+        let word = match dtype {
+            DType::Bool => u64::from(value.truth()),
+            DType::F16 => f16::from_f32(value.float() as f32).to_bits().into(),
+            DType::Bf16 => bf16::from_f32(value.float() as f32).to_bits().into(),
+            DType::F32 => (value.float() as f32).to_bits().into(),
+            DType::F64 => value.float().to_bits(),
+            t if t.is_float() || t.bits() < 8 => return None,
+            _ => value.int() as u64,
+        };
+        let size = dtype.bits() as usize / 8;
+        let bytes = self.bytes_mut(buffer);
+        let place = bytes.get_mut(at.checked_mul(size)?..(at + 1).checked_mul(size)?)?;
+        place.copy_from_slice(&word.to_le_bytes()[..size]);
+        Some(())
+    }
+}

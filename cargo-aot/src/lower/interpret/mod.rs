@@ -1,0 +1,11 @@
+//! The group interpreter: executes a plan on the CPU, through the planned arena.
+//!
+//! It defines what groups mean, independently of the kernels that implement them, and so tests
+//! fusion, index maps and memory plans without a GPU.
+
+mod eval;
+mod memory;
+mod run;
+
+pub use memory::Memory;
+pub use run::{InterpretError, interpret, run_group};

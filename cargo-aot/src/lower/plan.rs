@@ -1,0 +1,105 @@
+//! What lowering makes: buffers, where values live, and groups in order.
+
+use aot_ir::{DType, Dim, Graph, Scope, Symbols, ValueId};
+use aot_kernels::group::Group;
+use std::collections::HashMap;
+
+/// Memory that groups read and write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanBuffer {
+    /// For people: the value that it was made for.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// How many elements it holds.
+    pub elements: Dim,
+    /// What it is for.
+    pub kind: BufferKind,
+}
+
+/// What a buffer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferKind {
+    /// The graph's n-th input, row-major.
+    Input(u32),
+    /// The graph's n-th output, row-major.
+    Output(u32),
+    /// The graph's n-th constant as in the model file, row-major.
+    Constant(u32),
+    /// Computed from constants when the model is loaded.
+    Prepared,
+    /// Lives while the model is prepared.
+    PrepareScratch,
+    /// Lives during a run.
+    Arena,
+}
+
+/// Where a value's elements are: an affine map from coordinates to elements of a buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Index of the buffer.
+    pub buffer: u32,
+    /// Of the element at coordinate zero.
+    pub offset: Dim,
+    /// Elements between neighbours along each axis.
+    pub strides: Vec<Dim>,
+}
+
+impl Home {
+    /// Offset of the element at these coordinates.
+    pub fn offset_of(&self, coords: &[Dim]) -> Dim {
+        coords
+            .iter()
+            .zip(&self.strides)
+            .filter(|(c, _)| !c.is(0))
+            .fold(self.offset.clone(), |sum, (c, s)| sum + c * s)
+    }
+
+    /// The part of this home that begins at `start` along `axis`.
+    pub fn part(&self, axis: usize, start: &Dim) -> Self {
+        Self { offset: &self.offset + &(start * &self.strides[axis]), ..self.clone() }
+    }
+}
+
+/// Strides of a shape whose axes lie in `order`, outermost first.
+pub fn strides(shape: &[Dim], order: &[usize]) -> Vec<Dim> {
+    let mut strides = vec![Dim::ONE; shape.len()];
+    let mut next = Dim::ONE;
+    for &axis in order.iter().rev() {
+        strides[axis] = next.clone();
+        next = next * &shape[axis];
+    }
+    strides
+}
+
+/// The state of lowering, and in the end its result.
+#[derive(Debug)]
+pub struct Plan<'g> {
+    /// The graph that is lowered.
+    pub graph: &'g Graph,
+    /// Buffers.
+    pub buffers: Vec<PlanBuffer>,
+    /// Where values live that are in memory.
+    pub homes: HashMap<ValueId, Home>,
+    /// Copies of values in another storage type.
+    pub converted: HashMap<(ValueId, DType), Home>,
+    /// Groups that run once, in order.
+    pub prepare: Vec<Group>,
+    /// Groups of a run, in order.
+    pub steps: Vec<Group>,
+}
+
+impl Plan<'_> {
+    /// Adds a buffer.
+    pub fn add_buffer(&mut self, buffer: PlanBuffer) -> u32 {
+        self.buffers.push(buffer);
+        self.buffers.len() as u32 - 1
+    }
+
+    /// Bytes of a buffer at the greatest sizes that `symbols` allow; saturates.
+    pub fn max_bytes(&self, buffer: u32, symbols: &Symbols) -> u64 {
+        let b = &self.buffers[buffer as usize];
+        let elements = Scope::new(symbols).interval(&b.elements).hi.max(0) as u64;
+        b.dtype.bytes_for(elements).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,256 @@
+//! Plan → program: kernels chosen for every architecture, memory planned, everything numbered.
+
+use super::LowerError;
+use super::arena::plan_arena;
+use super::plan::{BufferKind, Plan};
+use aot_ir::dim::Cond;
+use aot_ir::{Arch, DType, Dim, Scope, Symbols};
+use aot_kernels::group::Group;
+use aot_kernels::{Arg, Kernel, KernelError};
+use aot_runtime::program::{
+    Buffer, BufferId, KernelRef, Launch, LaunchArg, MemoryPlan, Place, Port, Program, Step, Target,
+    Weight,
+};
+use std::collections::HashMap;
+
+/// Alignment of tensors in the weights file, in bytes.
+const WEIGHT_ALIGNMENT: u64 = 64;
+
+/// Chooses the kernels of a group: variants in order, the last one for all sizes.
+pub type Choose<'a> = &'a dyn Fn(&Group, &Symbols, Arch) -> Result<Vec<Kernel>, KernelError>;
+
+/// A kernel to compile.
+#[derive(Clone, Debug)]
+pub struct KernelUnit {
+    /// Identity of its text and options; [`KernelRef::key`].
+    pub key: [u8; 32],
+    /// The architecture that it was chosen for.
+    pub arch: Arch,
+    /// Compile it to PTX.
+    pub ptx: bool,
+    /// Text, options, launch.
+    pub kernel: Kernel,
+    /// Label of the first group that uses it.
+    pub group: String,
+    /// Names of the source model's nodes that it computes, over all groups.
+    pub nodes: Vec<String>,
+}
+
+/// A program and the kernels that it needs.
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    /// The program.
+    pub program: Program,
+    /// Its distinct kernels per target.
+    pub kernels: Vec<KernelUnit>,
+    /// Index of the graph's constant for every weight of the program.
+    pub weights: Vec<u32>,
+}
+
+/// Makes the program of a plan.
+///
+/// `targets` are architectures, each for cubins or (`true`) for PTX. `bounds` are the greatest atoms per symbol that
+/// memory plans are made for, in the order in which they are tried; a plan for all sizes is added.
+///
+/// # Errors
+/// When a kernel family refuses a group.
+pub fn assemble(
+    plan: &Plan<'_>,
+    model: &str,
+    targets: &[(Arch, bool)],
+    bounds: &[Vec<i64>],
+    choose: Choose<'_>,
+) -> Result<Assembled, LowerError> {
+    let graph = plan.graph;
+    let (weights, weight_of) = weights(plan);
+    let places = plan.buffers.iter().map(|b| match b.kind {
+        BufferKind::Input(i) => Place::Input(i),
+        BufferKind::Output(i) => Place::Output(i),
+        BufferKind::Constant(c) => weight_of.get(&c).map_or(Place::Prepared, |w| Place::Weight(*w)),
+        BufferKind::Prepared => Place::Prepared,
+        BufferKind::PrepareScratch => Place::PrepareScratch,
+        BufferKind::Arena => Place::Arena,
+    });
+    let used = used_buffers(plan);
+    let mut numbers = HashMap::new();
+    let mut buffers = Vec::new();
+    for (i, place) in places.enumerate() {
+        if used.contains(&(i as u32)) {
+            numbers.insert(i as u32, BufferId(buffers.len() as u32));
+            let b = &plan.buffers[i];
+            buffers.push(Buffer { dtype: b.dtype, elements: b.elements.clone(), place });
+        }
+    }
+    let groups: Vec<&Group> = plan.prepare.iter().chain(&plan.steps).collect();
+    let mut assembly = Assembly {
+        symbols: &graph.symbols,
+        numbers,
+        buffers,
+        scratch: HashMap::new(),
+        kernels: Vec::new(),
+    };
+    let mut out = Vec::new();
+    for &(arch, ptx) in targets {
+        out.push(assembly.target(&groups, arch, ptx, choose)?);
+    }
+    let all: Vec<i64> = graph.symbols.iter().map(|(_, s)| s.hi).collect();
+    let plans = bounds.iter().chain([&all]).map(|bounds| {
+        let arena = plan_arena(plan, bounds);
+        let offsets = arena.offsets.iter().map(|(b, offset)| (assembly.numbers[b], *offset));
+        MemoryPlan { bounds: arena.bounds.clone(), offsets: offsets.collect(), total: arena.total }
+    });
+    let plans = plans.collect();
+    let launches = |range: std::ops::Range<usize>| range.map(|i| Step::Launch(i as u32)).collect();
+    let port = |name: &str, v: aot_ir::ValueId| Port {
+        name: name.to_owned(),
+        dtype: graph[v].dtype,
+        shape: graph[v].shape.clone(),
+    };
+    let constants: Vec<u32> = {
+        let mut pairs: Vec<(u32, u32)> = weight_of.iter().map(|(c, w)| (*w, *c)).collect();
+        pairs.sort_unstable();
+        pairs.into_iter().map(|(_, c)| c).collect()
+    };
+    let program = Program {
+        model: model.to_owned(),
+        symbols: graph.symbols.clone(),
+        guards: graph.guards.clone(),
+        inputs: graph.inputs.iter().map(|v| port(&graph[*v].name, *v)).collect(),
+        outputs: graph.outputs.iter().map(|(n, v)| port(n, *v)).collect(),
+        weights,
+        buffers: assembly.buffers,
+        plans,
+        prepare: launches(0..plan.prepare.len()),
+        steps: launches(plan.prepare.len()..groups.len()),
+        targets: out,
+        origins: groups.iter().map(|g| g.origin.clone()).collect(),
+    };
+    Ok(Assembled { program, kernels: assembly.kernels, weights: constants })
+}
+
+/// Buffers that some group reads or writes, and all inputs and outputs.
+fn used_buffers(plan: &Plan<'_>) -> std::collections::BTreeSet<u32> {
+    let groups = plan.prepare.iter().chain(&plan.steps);
+    groups.flat_map(|g| &g.operands).map(|o| o.buffer).collect()
+}
+
+/// Constants that groups read, with their places in the weights file, and their numbers by constant.
+fn weights(plan: &Plan<'_>) -> (Vec<Weight>, HashMap<u32, u32>) {
+    let mut out = Vec::new();
+    let mut numbers = HashMap::new();
+    let mut offset = 0u64;
+    for buffer in used_buffers(plan) {
+        let BufferKind::Constant(c) = plan.buffers[buffer as usize].kind else { continue };
+        let constant = &plan.graph[aot_ir::ConstId(c)];
+        numbers.insert(c, out.len() as u32);
+        out.push(Weight {
+            name: constant.name.clone(),
+            dtype: constant.dtype,
+            shape: constant.shape.iter().map(|d| *d as u64).collect(),
+            offset,
+        });
+        let bytes = constant.bytes.len() as u64;
+        offset += bytes.div_ceil(WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT;
+    }
+    (out, numbers)
+}
+
+struct Assembly<'a> {
+    symbols: &'a Symbols,
+    numbers: HashMap<u32, BufferId>,
+    buffers: Vec<Buffer>,
+    /// Zeroed scratch by its size; launches are in one order, so one buffer serves all of a size.
+    scratch: HashMap<Dim, BufferId>,
+    kernels: Vec<KernelUnit>,
+}
+
+impl Assembly<'_> {
+    fn target(
+        &mut self,
+        groups: &[&Group],
+        arch: Arch,
+        ptx: bool,
+        choose: Choose<'_>,
+    ) -> Result<Target, LowerError> {
+        let mut kernels: Vec<KernelRef> = Vec::new();
+        let mut units: HashMap<[u8; 32], usize> = HashMap::new();
+        let mut launches = Vec::with_capacity(groups.len());
+        for group in groups {
+            let mut variants = Vec::new();
+            for kernel in choose(group, self.symbols, arch)? {
+                let key = identity(&kernel);
+                let launch = self.launch(group, &kernel);
+                let found = kernels.iter().position(|k| {
+                    k.key == key && k.threads == kernel.threads && k.shared == kernel.shared
+                });
+                let index = found.unwrap_or_else(|| {
+                    let (threads, shared) = (kernel.threads, kernel.shared);
+                    kernels.push(KernelRef { entry: kernel.entry.clone(), key, threads, shared });
+                    kernels.len() - 1
+                });
+                variants.push(Launch { kernel: index as u32, ..launch });
+                let unit = *units.entry(key).or_insert_with(|| {
+                    self.kernels.push(KernelUnit {
+                        key,
+                        arch,
+                        ptx,
+                        kernel,
+                        group: group.label.clone(),
+                        nodes: Vec::new(),
+                    });
+                    self.kernels.len() - 1
+                });
+                let nodes = &mut self.kernels[unit].nodes;
+                nodes.extend(
+                    group.origin.iter().filter(|n| !nodes.contains(n)).cloned().collect::<Vec<_>>(),
+                );
+            }
+            launches.push(variants);
+        }
+        Ok(Target { arch, ptx, kernels, launches })
+    }
+
+    fn launch(&mut self, group: &Group, kernel: &Kernel) -> Launch {
+        let args = kernel.args.iter().map(|arg| match arg {
+            Arg::Pointer(operand) => {
+                let buffer = group.operands[operand.index()].buffer;
+                LaunchArg::Buffer(self.numbers[&buffer], Dim::ZERO)
+            }
+            Arg::Scratch(bytes) => LaunchArg::Buffer(self.scratch(bytes), Dim::ZERO),
+            Arg::I64(dim) => LaunchArg::I64(dim.clone()),
+            Arg::I32(dim) => LaunchArg::I32(dim.clone()),
+            other => unreachable_arg(other),
+        });
+        let args = args.collect();
+        let when: Cond = kernel.when.clone();
+        Launch { when, kernel: 0, grid: kernel.grid.clone(), args }
+    }
+
+    fn scratch(&mut self, bytes: &Dim) -> BufferId {
+        if let Some(&id) = self.scratch.get(bytes) {
+            return id;
+        }
+        let most = Scope::new(self.symbols).interval(bytes).hi;
+        let id = BufferId(self.buffers.len() as u32);
+        let elements = Dim::from(most);
+        self.buffers.push(Buffer { dtype: DType::U8, elements, place: Place::ZeroedScratch });
+        self.scratch.insert(bytes.clone(), id);
+        id
+    }
+}
+
+/// `Arg` is open for kinds that come later; none reaches here before it is handled above.
+fn unreachable_arg(arg: &Arg) -> LaunchArg {
+    debug_assert!(false, "unknown kernel argument {arg:?}");
+    LaunchArg::I64(Dim::ZERO)
+}
+
+fn identity(kernel: &Kernel) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(kernel.source.as_bytes());
+    for option in &kernel.options {
+        hasher.update(&[0]);
+        hasher.update(option.as_bytes());
+    }
+    *hasher.finalize().as_bytes()
+}
