@@ -4,3 +4,4 @@ pub mod build;
 pub mod cli;
 pub mod lower;
 pub mod manifest;
+pub mod npy;
