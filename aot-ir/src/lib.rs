@@ -14,13 +14,17 @@
 //! operator means.
 
 mod arch;
+pub mod bind;
 pub mod dim;
 mod dtype;
+#[cfg(feature = "exec")]
+pub mod exec;
 mod graph;
 pub mod op;
 mod scalar;
 
 pub use arch::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
+pub use bind::BindError;
 pub use dim::{Dim, DimError, Scope, SymId, Symbol, Symbols};
 pub use dtype::DType;
 pub use graph::{

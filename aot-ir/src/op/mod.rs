@@ -8,6 +8,7 @@
 mod attributes;
 mod composite;
 mod contraction;
+mod dims;
 mod indexing;
 mod infer;
 mod movement;
@@ -36,7 +37,8 @@ pub enum Op {
     Binary(BinaryOp),
     /// `(condition: Bool, a, b)`: `a` where the condition holds, else `b`; all three broadcast.
     Select,
-    /// Conversion. Float to integer truncates; out-of-range values saturate; anything to `Bool` is `!= 0`.
+    /// Conversion. Float to integer truncates, out-of-range values saturate, NaN gives 0; integers to
+    /// narrower integers wrap; anything to `Bool` is `!= 0`.
     Cast(DType),
 
     // Sources without operands.

@@ -1,4 +1,5 @@
 //! Integration tests of the intermediate representation.
 
 mod dims;
+mod exec_values;
 mod shape_rules;

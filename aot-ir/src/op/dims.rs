@@ -1,0 +1,40 @@
+//! The size expressions inside operators.
+
+use super::{ConvAttrs, Op, PoolAttrs, ResizeAttrs};
+use crate::Dim;
+
+impl Op {
+    /// The operator with `f` applied to every size expression in its attributes.
+    ///
+    /// # Errors
+    /// The first error of `f`.
+    pub fn map_dims<E>(&self, f: &mut dyn FnMut(&Dim) -> Result<Dim, E>) -> Result<Op, E> {
+        let mut op = self.clone();
+        for dim in op.dims_mut() {
+            *dim = f(dim)?;
+        }
+        Ok(op)
+    }
+
+    /// Every size expression in the attributes.
+    fn dims_mut(&mut self) -> Vec<&mut Dim> {
+        match self {
+            Self::Iota { shape, .. }
+            | Self::Fill { shape, .. }
+            | Self::Reshape { shape }
+            | Self::Expand { shape } => shape.iter_mut().collect(),
+            Self::Dims { dims, .. } => dims.iter_mut().collect(),
+            Self::Slice { starts, sizes, .. } => starts.iter_mut().chain(sizes).collect(),
+            Self::Pad { low, high, .. } => low.iter_mut().chain(high).collect(),
+            Self::Conv(ConvAttrs { pads, .. })
+            | Self::ConvTranspose { conv: ConvAttrs { pads, .. }, .. } => {
+                pads.iter_mut().flat_map(|(low, high)| [low, high]).collect()
+            }
+            Self::Pool(PoolAttrs { kernel, pads, .. }) => {
+                kernel.iter_mut().chain(pads.iter_mut().flat_map(|(l, h)| [l, h])).collect()
+            }
+            Self::Resize(ResizeAttrs { sizes, .. }) => sizes.iter_mut().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
