@@ -1,11 +1,15 @@
 //! Kernel families of cargo-aot.
 //!
 //! [`group`] holds the unit of fusion. A family turns a [`Group`](group::Group) into
-//! [`Kernel`]s: CUDA source text and how to launch it.
+//! [`Kernel`]s: CUDA source text and how to launch it. [`code`] writes the text of expressions and
+//! index maps for all families.
 
 pub mod code;
+mod family;
 pub mod group;
 mod kernel;
+pub mod map;
 
 pub use aot_ir::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
+pub use family::kernels_for;
 pub use kernel::{Arg, Kernel, KernelError};

@@ -35,6 +35,20 @@ pub enum Step {
 }
 
 impl<'a> Emitter<'a> {
+    /// Takes the innermost of nested coordinates off a flat number: the remainder by its extent, which
+    /// is returned; `rest` becomes the quotient.
+    pub fn split(&mut self, rest: &mut Int, extent: &Int) -> Int {
+        let wide = rest.wide || extent.wide;
+        let (number, unsigned) =
+            if wide { ("long long", "unsigned long long") } else { ("int", "unsigned") };
+        let (a, b) = (&rest.text, &extent.text);
+        let quotient =
+            self.constant(number, "n", &format!("({number})(({unsigned}){a} / ({unsigned}){b})"));
+        let inner = Int { text: format!("{a} - {quotient} * {b}"), wide };
+        *rest = Int { text: quotient, wide };
+        self.constant_int("n", &inner)
+    }
+
     /// An index map's value at every lane.
     pub fn index(&mut self, dim: &Dim, role: Role) -> Emit<Index> {
         let base = self.int_at(dim, 0, role)?;
@@ -147,7 +161,7 @@ impl<'a> Emitter<'a> {
                     && self.divisors.divides(width, a)
                     && self.divisors.divides(width, b);
                 let quotient = matches!(atom, Atom::FloorDiv(..));
-                together.then(|| if quotient { Dim::ZERO } else { Dim::ONE })
+                together.then_some(if quotient { Dim::ZERO } else { Dim::ONE })
             }
             Atom::Min(a, b) | Atom::Max(a, b) => {
                 (of(a)?.is(0) && of(b)?.is(0)).then_some(Dim::ZERO)

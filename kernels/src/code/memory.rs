@@ -7,8 +7,8 @@ use super::index::Step;
 use super::operators::literal;
 use super::prelude::Part;
 use super::value::Value;
-use crate::group::{OperandId, Store, compute_type};
-use aot_ir::dim::Cond;
+use crate::group::{ExprId, OperandId, Store, compute_type};
+use aot_ir::dim::{Atom, Cond};
 use aot_ir::op::ScatterReduction;
 use aot_ir::{DType, Dim, Scalar};
 
@@ -131,14 +131,30 @@ impl<'a> Emitter<'a> {
 
     /// Does a store at all lanes.
     pub fn store(&mut self, store: &Store) -> Emit<()> {
+        let value = self.stored_value(store)?;
+        self.store_value(store, &value)
+    }
+
+    /// The value that a store writes, as its buffer's compute type. Where it depends on data, the
+    /// place is computed too, so that nothing need be read for the store itself.
+    pub fn stored_value(&mut self, store: &Store) -> Emit<Value> {
+        let mut coordinates = Vec::new();
+        let mut collect = |atom: &Atom| {
+            if let Atom::Value(n) = atom {
+                coordinates.push(ExprId(*n));
+            }
+        };
+        store.offset.visit(&mut collect);
+        store.guard.visit(&mut collect);
+        for id in coordinates {
+            self.value(id)?;
+        }
         let storage = self.storage(store.operand);
         let value = self.value(store.value)?;
-        let value = if value.dtype == compute_type(storage) {
-            value
-        } else {
-            self.cast_value(&value, storage)?
-        };
-        self.store_value(store, &value)
+        if value.dtype == compute_type(storage) {
+            return Ok(value);
+        }
+        self.cast_value(&value, storage)
     }
 
     /// Does a store of a given value, of the buffer's compute type, at all lanes.

@@ -4,6 +4,7 @@
 //! expressions, and asks for values and stores; the emitter writes the statements, collects the
 //! arguments and the parts of the prelude that are needed, and gives the text.
 
+mod access;
 mod alignment;
 mod arguments;
 mod ctype;
@@ -16,6 +17,7 @@ mod prelude;
 mod scalar;
 mod value;
 
+pub use access::Access;
 pub use alignment::Divisors;
 pub use arguments::{Arguments, Role};
 pub use ctype::{compute_type_name, element_bytes, storage_type};

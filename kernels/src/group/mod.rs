@@ -8,6 +8,7 @@
 mod anchor;
 mod expr;
 mod group_type;
+mod merge;
 
 pub use anchor::{Anchor, Attention, Contraction, MathType, Stage};
 pub use expr::{Expr, ExprId, FoldOp, OperandId, Typed, compute_type};

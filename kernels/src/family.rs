@@ -1,0 +1,25 @@
+//! From a group to the family that makes its kernels.
+
+use crate::group::{Anchor, Group};
+use crate::kernel::{Kernel, KernelError};
+use crate::map;
+use aot_ir::{Arch, Symbols};
+
+/// Kernels for a group on an architecture, in the order in which they are tried: the first one whose
+/// `when` holds is launched. The last one's always does.
+///
+/// # Errors
+/// If the group asks for something that no schedule can do.
+pub fn kernels_for(
+    group: &Group,
+    symbols: &Symbols,
+    arch: Arch,
+) -> Result<Vec<Kernel>, KernelError> {
+    match &group.anchor {
+        Anchor::Map { .. } => map::kernels(group, symbols, arch),
+        _ => Err(KernelError::Unsupported {
+            group: group.label.clone(),
+            reason: "there is no family for its anchor yet".to_owned(),
+        }),
+    }
+}

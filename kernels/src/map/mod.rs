@@ -1,0 +1,6 @@
+//! Family Map: every place of the iteration space by itself.
+
+mod kernel;
+mod lanes;
+
+pub use kernel::kernels;
