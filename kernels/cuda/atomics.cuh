@@ -1,19 +1,19 @@
 // Atomic combination of an element with a value; `F` maps (old, value) to the new element.
 struct Plus {
-  FN float of(float a, float b) { return a + b; }
-  FN double of(double a, double b) { return a + b; }
-  template <typename T> FN T of(T a, T b) { return wrap_add(a, b); }
+  static FN float of(float a, float b) { return a + b; }
+  static FN double of(double a, double b) { return a + b; }
+  template <typename T> static FN T of(T a, T b) { return wrap_add(a, b); }
 };
 struct Times {
-  FN float of(float a, float b) { return a * b; }
-  FN double of(double a, double b) { return a * b; }
-  template <typename T> FN T of(T a, T b) { return wrap_mul(a, b); }
+  static FN float of(float a, float b) { return a * b; }
+  static FN double of(double a, double b) { return a * b; }
+  template <typename T> static FN T of(T a, T b) { return wrap_mul(a, b); }
 };
 struct Larger {
-  template <typename T> FN T of(T a, T b) { return larger(a, b); }
+  template <typename T> static FN T of(T a, T b) { return larger(a, b); }
 };
 struct Smaller {
-  template <typename T> FN T of(T a, T b) { return smaller(a, b); }
+  template <typename T> static FN T of(T a, T b) { return smaller(a, b); }
 };
 FN bool combine(bool a, bool b, Plus) { return a || b; }
 FN bool combine(bool a, bool b, Times) { return a && b; }

@@ -1,2 +1,2 @@
 // What every kernel's text begins with.
-#define FN static __device__ __forceinline__
+#define FN __device__ __forceinline__

@@ -51,12 +51,12 @@ template <typename T> FN T int_abs(T a) { return a < 0 ? wrap_sub((T)0, a) : a; 
 template <typename T> FN T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <typename T> FN T smaller(T a, T b) { return a < b || a != a ? a : b; }
 #if __CUDA_ARCH__ >= 800
-template <> FN float larger(float a, float b) {
+FN float larger(float a, float b) {
   float r;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
 }
-template <> FN float smaller(float a, float b) {
+FN float smaller(float a, float b) {
   float r;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;

@@ -1,0 +1,248 @@
+//! Groups that stand for what models need.
+
+use crate::builder::{Builder, var};
+use aot_ir::dim::Cond;
+use aot_ir::op::{BinaryOp, ScatterReduction, UnaryOp};
+use aot_ir::{DType, Dim, Scalar, Symbol, Symbols};
+use aot_kernels::group::{Expr, FoldOp, Group};
+
+/// A group with its symbols and values for them.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) group: Group,
+    pub(crate) symbols: Symbols,
+    pub(crate) atoms: Vec<i64>,
+}
+
+fn fixed(name: &'static str, group: Group) -> Case {
+    Case { name, group, symbols: Symbols::default(), atoms: Vec::new() }
+}
+
+/// `y = gelu(x + bias)` over rows of `columns` elements.
+pub(crate) fn bias_gelu(storage: DType, rows: i64, columns: i64) -> Group {
+    let mut b = Builder::new("gelu");
+    let (i, j) = (b.var(rows), b.var(columns));
+    let x = b.operand(storage, rows * columns);
+    let bias = b.operand(storage, columns);
+    let y = b.operand(storage, rows * columns);
+    let flat = var(i) * columns + var(j);
+    let x = b.load(x, flat.clone());
+    let bias = b.load(bias, var(j));
+    let x = b.binary(BinaryOp::Add, x, bias);
+    let c = b.float(std::f64::consts::FRAC_1_SQRT_2);
+    let t = b.binary(BinaryOp::Mul, x, c);
+    let t = b.unary(UnaryOp::Erf, t);
+    let one = b.float(1.0);
+    let t = b.binary(BinaryOp::Add, t, one);
+    let half = b.float(0.5);
+    let x = b.binary(BinaryOp::Mul, x, half);
+    let r = b.binary(BinaryOp::Mul, x, t);
+    b.store(y, flat, r);
+    b.map(&[i, j])
+}
+
+fn residual(storage: DType, n: i64) -> Group {
+    let mut b = Builder::new("add");
+    let (i, j) = (b.var(7), b.var(n));
+    let operands = [0; 3].map(|_| b.operand(storage, 7 * n));
+    let flat = var(i) * n + var(j);
+    let x = b.load(operands[0], flat.clone());
+    let z = b.load(operands[1], flat.clone());
+    let r = b.binary(BinaryOp::Add, x, z);
+    let r = b.unary(UnaryOp::Relu, r);
+    b.store(operands[2], flat, r);
+    b.map(&[i, j])
+}
+
+fn transposed() -> Group {
+    let mut b = Builder::new("transpose");
+    let (i, j) = (b.var(33), b.var(20));
+    let x = b.operand(DType::F16, 660);
+    let y = b.operand(DType::F32, 660);
+    let x = b.load(x, var(j) * 33 + var(i));
+    b.store(y, var(i) * 20 + var(j), x);
+    b.map(&[i, j])
+}
+
+/// Rows of a table by index, negative ones from the end, plus positions; symbolic sizes.
+fn embedding() -> Case {
+    let mut symbols = Symbols::default();
+    let batch = symbols.add(Symbol::new("batch", 1, 64, 1));
+    let sequence = symbols.add(Symbol::new("sequence", 1, 512, 1));
+    let (batch, sequence) = (symbols.dim(batch), symbols.dim(sequence));
+    let mut b = Builder::new("embedding");
+    let (i, s, j) = (b.var(batch.clone()), b.var(sequence.clone()), b.var(48));
+    let ids = b.operand(DType::I64, &batch * &sequence);
+    let table = b.operand(DType::F32, 100 * 48);
+    let positions = b.operand(DType::F16, 512 * 48);
+    let y = b.operand(DType::F16, &batch * &sequence * 48);
+    let row = var(i) * &sequence + var(s);
+    let id = b.load(ids, row.clone());
+    let zero = b.expr(DType::I64, Expr::Const(Scalar::Int(0)));
+    let count = b.expr(DType::I64, Expr::Const(Scalar::Int(100)));
+    let negative = b.binary(BinaryOp::Lt, id, zero);
+    let shifted = b.binary(BinaryOp::Add, id, count);
+    let id = b.expr(DType::I64, Expr::Select(negative, shifted, id));
+    let at = b.coordinate(id);
+    let x = b.load(table, at * 48 + var(j));
+    let position = b.load(positions, var(s) * 48 + var(j));
+    let r = b.binary(BinaryOp::Add, x, position);
+    b.store(y, row * 48 + var(j), r);
+    let group = b.map(&[i, s, j]);
+    Case { name: "embedding", group, symbols, atoms: vec![3, 17] }
+}
+
+/// A padded 3×3 maximum with stride 2, channels last.
+fn max_pool() -> Group {
+    let (h, w, c) = (9, 10, 12);
+    let (oh, ow) = (5, 5);
+    let mut b = Builder::new("pool");
+    let [y, x, ch] = [oh, ow, c].map(|e| b.var(e));
+    let [ky, kx] = [3, 3].map(|e| b.var(e));
+    let input = b.operand(DType::F16, h * w * c);
+    let output = b.operand(DType::F16, oh * ow * c);
+    let (iy, ix) = (var(y) * 2 + var(ky) - 1, var(x) * 2 + var(kx) - 1);
+    let guard = Cond::within(&iy, &Dim::from(h)).and(Cond::within(&ix, &Dim::from(w)));
+    let offset = (iy * w + ix) * c + var(ch);
+    let v = b.guarded(input, offset, guard, Scalar::Float(f64::NEG_INFINITY));
+    let v = b.fold(FoldOp::Max, &[ky, kx], v);
+    b.store(output, (var(y) * ow + var(x)) * c + var(ch), v);
+    b.map(&[y, x, ch])
+}
+
+/// A slice of a larger buffer is written: half of a concatenation along the last axis.
+fn concat_part(width: i64) -> Group {
+    let mut b = Builder::new("concat");
+    let (i, j) = (b.var(6), b.var(width));
+    let x = b.operand(DType::F32, 6 * width);
+    let y = b.operand(DType::F32, 6 * 40);
+    let x = b.load(x, var(i) * width + var(j));
+    let x = b.unary(UnaryOp::Sigmoid, x);
+    b.store(y, var(i) * 40 + var(j) + 8, x);
+    b.map(&[i, j])
+}
+
+/// Updates are added to the rows that indices name.
+fn scatter_add(storage: DType, combine: ScatterReduction) -> Group {
+    let mut b = Builder::new("scatter");
+    let (i, j) = (b.var(30), b.var(5));
+    let ids = b.operand(DType::I32, 30);
+    let updates = b.operand(storage, 150);
+    let out = b.operand(storage, 10 * 5);
+    let id = b.load(ids, var(i));
+    let ten = b.expr(DType::I32, Expr::Const(Scalar::Int(10)));
+    let id = b.binary(BinaryOp::Mod, id, ten);
+    let at = b.coordinate(id);
+    let x = b.load(updates, var(i) * 5 + var(j));
+    b.store(out, at * 5 + var(j), x).combine = combine;
+    b.map(&[i, j])
+}
+
+/// Every storage type that has bytes of its own, converted to another.
+fn conversion(from: DType, to: DType) -> Group {
+    let mut b = Builder::new("cast");
+    let i = b.var(61);
+    let x = b.operand(from, 61);
+    let y = b.operand(to, 61);
+    let x = b.load(x, var(i));
+    let x = b.cast(x, to);
+    b.store(y, var(i), x);
+    b.map(&[i])
+}
+
+/// A sum over channels of one convolution group with an index map of its own.
+fn depthwise() -> Group {
+    let (h, w, c) = (6, 7, 16);
+    let mut b = Builder::new("depthwise");
+    let [y, x, ch] = [h, w, c].map(|e| b.var(e));
+    let [ky, kx] = [5, 5].map(|e| b.var(e));
+    let input = b.operand(DType::F16, h * w * c);
+    let weight = b.operand(DType::F16, 25 * c);
+    let output = b.operand(DType::F16, h * w * c);
+    let (iy, ix) = (var(y) + var(ky) - 2, var(x) + var(kx) - 2);
+    let guard = Cond::within(&iy, &Dim::from(h)).and(Cond::within(&ix, &Dim::from(w)));
+    let v = b.guarded(input, (iy * w + ix) * c + var(ch), guard, Scalar::Float(0.0));
+    let k = b.load(weight, (var(ky) * 5 + var(kx)) * c + var(ch));
+    let v = b.binary(BinaryOp::Mul, v, k);
+    let v = b.fold(FoldOp::Sum, &[ky, kx], v);
+    let zero = b.float(0.0);
+    let six = b.float(6.0);
+    let v = b.binary(BinaryOp::Max, v, zero);
+    let v = b.binary(BinaryOp::Min, v, six);
+    b.store(output, (var(y) * w + var(x)) * c + var(ch), v);
+    b.map(&[y, x, ch])
+}
+
+/// An operator of two numbers of one type.
+fn binary(op: BinaryOp, dtype: DType) -> Group {
+    let mut b = Builder::new("binary");
+    let i = b.var(97);
+    let [x, z] = [0; 2].map(|_| b.operand(dtype, 97));
+    let out = if op.is_comparison() { DType::Bool } else { dtype };
+    let y = b.operand(out, 97);
+    let (x, z) = (b.load(x, var(i)), b.load(z, var(i)));
+    let r = b.binary(op, x, z);
+    b.store(y, var(i), r);
+    b.map(&[i])
+}
+
+/// Groups of the family Map.
+pub(crate) fn maps() -> Vec<Case> {
+    let mut cases = vec![
+        fixed("bias_gelu_f16", bias_gelu(DType::F16, 9, 40)),
+        fixed("bias_gelu_odd", bias_gelu(DType::F32, 9, 37)),
+        fixed("residual_bf16", residual(DType::Bf16, 41)),
+        fixed("residual_f32", residual(DType::F32, 64)),
+        fixed("transposed", transposed()),
+        embedding(),
+        fixed("max_pool", max_pool()),
+        fixed("depthwise", depthwise()),
+        fixed("concat_aligned", concat_part(32)),
+        fixed("concat_odd", concat_part(27)),
+    ];
+    use ScatterReduction as S;
+    for (name, storage, combine) in [
+        ("scatter_add_f32", DType::F32, S::Add),
+        ("scatter_add_f16", DType::F16, S::Add),
+        ("scatter_max_i8", DType::I8, S::Max),
+        ("scatter_mul_i64", DType::I64, S::Mul),
+        ("scatter_min_f64", DType::F64, S::Min),
+    ] {
+        cases.push(fixed(name, scatter_add(storage, combine)));
+    }
+    for (name, from, to) in [
+        ("cast_f16_i8", DType::F16, DType::I8),
+        ("cast_f32_bf16", DType::F32, DType::Bf16),
+        ("cast_f32_f8e4m3", DType::F32, DType::F8E4M3),
+        ("cast_f32_f8e5m2", DType::F32, DType::F8E5M2),
+        ("cast_f8e4m3_f16", DType::F8E4M3, DType::F16),
+        ("cast_f8e5m2_f32", DType::F8E5M2, DType::F32),
+        ("cast_i64_u8", DType::I64, DType::U8),
+        ("cast_f64_i64", DType::F64, DType::I64),
+        ("cast_i4_f32", DType::I4, DType::F32),
+        ("cast_u4_i32", DType::U4, DType::I32),
+        ("cast_u16_bool", DType::U16, DType::Bool),
+        ("cast_bool_f32", DType::Bool, DType::F32),
+        ("cast_f32_u32", DType::F32, DType::U32),
+        ("cast_f32_u64", DType::F32, DType::U64),
+    ] {
+        cases.push(fixed(name, conversion(from, to)));
+    }
+    use BinaryOp as B;
+    for (name, op, dtype) in [
+        ("mod_f32", B::Mod, DType::F32),
+        ("mod_i32", B::Mod, DType::I32),
+        ("div_i64", B::Div, DType::I64),
+        ("pow_i32", B::Pow, DType::I32),
+        ("min_f16", B::Min, DType::F16),
+        ("max_f32", B::Max, DType::F32),
+        ("shl_u32", B::Shl, DType::U32),
+        ("shr_i32", B::Shr, DType::I32),
+        ("lt_bool", B::Lt, DType::Bool),
+        ("ge_f32", B::Ge, DType::F32),
+        ("mul_u64", B::Mul, DType::U64),
+    ] {
+        cases.push(fixed(name, binary(op, dtype)));
+    }
+    cases
+}

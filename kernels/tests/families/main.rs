@@ -1,0 +1,5 @@
+//! Tests of the kernel families.
+
+mod builder;
+mod cases;
+mod text;
