@@ -1,0 +1,73 @@
+//! Reductions, norms, softmax.
+
+use super::support::{Net, check, check_at, dims};
+use aot_ir::op::{ReduceOp, UnaryOp};
+use aot_ir::{DType, Dim, Op, Scalar};
+use cargo_aot::lower::Precision;
+
+#[test]
+fn reductions_over_any_axes() {
+    for op in ReduceOp::ALL {
+        for axes in [vec![0], vec![1], vec![2], vec![0, 2], vec![0, 1, 2]] {
+            for keep_dims in [false, true] {
+                let mut net = Net::new();
+                let x = net.input(DType::F32, &dims(&[3, 4, 5]));
+                let x = net.unary(UnaryOp::Tanh, x);
+                let y = net.op(Op::Reduce { op: *op, axes: axes.clone(), keep_dims }, &[x]);
+                let y = net.unary(UnaryOp::Neg, y);
+                net.output(y);
+                assert_eq!(super::support::steps(&net.graph), 1);
+                check(&net);
+            }
+        }
+    }
+}
+
+#[test]
+fn integer_and_boolean_reductions() {
+    for dtype in [DType::I64, DType::I32, DType::Bool] {
+        for op in [ReduceOp::Max, ReduceOp::Min] {
+            let mut net = Net::new();
+            let x = net.input(dtype, &dims(&[3, 4]));
+            let y = net.op(Op::Reduce { op, axes: vec![1], keep_dims: false }, &[x]);
+            net.output(y);
+            check(&net);
+        }
+    }
+}
+
+#[test]
+fn arg_reductions_choose_among_equals() {
+    for max in [false, true] {
+        for last in [false, true] {
+            let mut net = Net::new();
+            let x = net.input(DType::I64, &dims(&[4, 9, 2]));
+            let op = Op::ArgReduce { max, axis: 1, keep_dims: true, last };
+            let y = net.op(op, &[x]);
+            net.output(y);
+            check(&net);
+        }
+    }
+}
+
+#[test]
+fn softmax_and_norms_fuse_what_follows() {
+    let mut net = Net::new();
+    let n = net.symbol("n", 1, 9, 1);
+    let x = net.input(DType::F32, &[n, Dim::from(6), Dim::from(4)]);
+    let s = net.op(Op::Softmax { axis: 1, log: false }, &[x]);
+    let s = net.unary(UnaryOp::Sqrt, s);
+    let l = net.op(Op::Softmax { axis: 2, log: true }, &[x]);
+    let epsilon = Scalar::Float(1e-5);
+    let m = net.op(Op::Normalize { axes: vec![2], epsilon, centered: true }, &[x]);
+    let w = net.weight(&[4]);
+    let m = net.mul(m, w);
+    let r = net.op(Op::Normalize { axes: vec![1, 2], epsilon, centered: false }, &[x]);
+    for v in [s, l, m, r] {
+        net.output(v);
+    }
+    assert_eq!(super::support::steps(&net.graph), 4);
+    for size in [1, 9] {
+        check_at(&net.graph, Precision::F32, 1e-5, &[("n", size)]);
+    }
+}
