@@ -1,0 +1,9 @@
+//! Model file → [`Graph`](aot_ir::Graph).
+
+mod error;
+mod onnx;
+mod options;
+
+pub use error::{ImportError, Unbound, Unsupported};
+pub use onnx::{describe, import};
+pub use options::{AxisSpec, Description, DimInfo, DimSpec, ImportOptions, Imported, TensorInfo};

@@ -1,0 +1,11 @@
+//! Builds the graph for operator rules: every operation first tries to stay symbolic, then to be
+//! nothing, and only then becomes a node.
+
+mod emit;
+mod index;
+mod movement;
+mod pointwise;
+mod reduce;
+mod tensors;
+
+pub(super) use tensors::{Builder, OpError, OpResult, Tensor, unsupported, wrong};

@@ -1,0 +1,292 @@
+//! Tensors of the model while it is imported: graph values, constants, or known elements.
+
+use super::super::known::{Content, Elem, round_to};
+use aot_ir::{Bytes, Constant, DType, Dim, Graph, GraphError, Op, Scope, Symbols, Value, ValueId};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A tensor of the model; an index into [`Builder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct Tensor(u32);
+
+/// Why a node can't be imported.
+#[derive(Debug)]
+pub(in super::super) enum OpError {
+    /// The model is wrong.
+    Wrong(String),
+    /// The model may be right, but this use of an operator is not supported.
+    Unsupported(String),
+}
+
+/// What an operation gives.
+pub(in super::super) type OpResult<T = Tensor> = Result<T, OpError>;
+
+/// An [`OpError::Wrong`].
+pub(in super::super) fn wrong<T>(text: impl Into<String>) -> OpResult<T> {
+    Err(OpError::Wrong(text.into()))
+}
+
+/// An [`OpError::Unsupported`].
+pub(in super::super) fn unsupported<T>(text: impl Into<String>) -> OpResult<T> {
+    Err(OpError::Unsupported(text.into()))
+}
+
+impl From<GraphError> for OpError {
+    fn from(error: GraphError) -> Self {
+        // Whoever reports it knows the node.
+        Self::Wrong(match error {
+            GraphError::Shape { op, error, .. } => format!("{op}: {error}"),
+            other => other.to_string(),
+        })
+    }
+}
+
+/// What is known of elements.
+#[derive(Debug)]
+enum Known {
+    /// A constant that was not looked at.
+    Unread,
+    /// Nothing.
+    No,
+    /// Everything.
+    Yes(Rc<Content>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    dtype: DType,
+    shape: Vec<Dim>,
+    known: Known,
+    constant: Option<Constant>,
+    value: Option<ValueId>,
+    name: Option<String>,
+}
+
+/// The graph in the making.
+#[derive(Debug)]
+pub(in super::super) struct Builder {
+    graph: Graph,
+    entries: Vec<Entry>,
+    scalars: HashMap<(DType, u64), Tensor>,
+    /// Name of the model's node that nodes are made for.
+    pub(in super::super) node: String,
+}
+
+impl Builder {
+    /// Builds on an empty graph with these symbols.
+    pub(in super::super) fn new(name: &str, symbols: Symbols) -> Self {
+        let mut graph = Graph::new(name);
+        graph.symbols = symbols;
+        Self { graph, entries: Vec::new(), scalars: HashMap::new(), node: String::new() }
+    }
+
+    /// The graph with its outputs.
+    pub(in super::super) fn finish(mut self, outputs: Vec<(String, Tensor)>) -> OpResult<Graph> {
+        let outputs = outputs
+            .into_iter()
+            .map(|(name, tensor)| Ok((name, self.value(tensor)?)))
+            .collect::<OpResult<Vec<_>>>()?;
+        self.graph.outputs = outputs;
+        Ok(self.graph)
+    }
+
+    /// The run-time sizes.
+    pub(in super::super) fn symbols(&self) -> &Symbols {
+        &self.graph.symbols
+    }
+
+    /// What can be proved of the run-time sizes.
+    pub(in super::super) fn scope(&self) -> Scope<'_> {
+        Scope::new(&self.graph.symbols)
+    }
+
+    fn push(&mut self, entry: Entry) -> Tensor {
+        self.entries.push(entry);
+        Tensor(self.entries.len() as u32 - 1)
+    }
+
+    fn entry(&self, t: Tensor) -> &Entry {
+        &self.entries[t.0 as usize]
+    }
+
+    /// Adds an input.
+    pub(in super::super) fn input(&mut self, name: &str, dtype: DType, shape: Vec<Dim>) -> Tensor {
+        let value = self.graph.add_input(name, dtype, shape);
+        let t = self.of_value(value);
+        self.entries[t.0 as usize].name = Some(name.to_owned());
+        t
+    }
+
+    /// Adds a stored tensor; it becomes part of the graph when something reads it as data.
+    pub(in super::super) fn constant(&mut self, constant: Constant) -> Tensor {
+        self.push(Entry {
+            dtype: constant.dtype,
+            shape: constant.shape.iter().map(|&d| Dim::from(d as i64)).collect(),
+            known: Known::Unread,
+            value: None,
+            name: Some(constant.name.clone()).filter(|n| !n.is_empty()),
+            constant: Some(constant),
+        })
+    }
+
+    /// A tensor whose elements are known.
+    pub(in super::super) fn known(&mut self, dtype: DType, content: Content) -> Tensor {
+        self.push(Entry {
+            dtype,
+            shape: content.shape.clone(),
+            known: Known::Yes(Rc::new(content)),
+            constant: None,
+            value: None,
+            name: None,
+        })
+    }
+
+    /// Run-time sizes as an `I64` tensor of rank 1.
+    pub(in super::super) fn dims(&mut self, dims: &[Dim]) -> Tensor {
+        let elements = dims.iter().map(|d| Elem::Int(d.clone())).collect();
+        self.known(DType::I64, Content::vector(elements))
+    }
+
+    /// A scalar of rank 0: `value` in the nearest element of `dtype`.
+    pub(in super::super) fn scalar(&mut self, value: f64, dtype: DType) -> Tensor {
+        if let Some(&t) = self.scalars.get(&(dtype, value.to_bits())) {
+            return t;
+        }
+        let element = match dtype {
+            DType::Bool => Elem::truth(value != 0.0),
+            d if d.is_float() => Elem::Float(round_to(d, value)),
+            _ => Elem::Int(Dim::from(value as i64)),
+        };
+        let t = self.known(dtype, Content::scalar(element));
+        self.scalars.insert((dtype, value.to_bits()), t);
+        t
+    }
+
+    /// A scalar of the element type that `like` has.
+    pub(in super::super) fn scalar_like(&mut self, value: f64, like: Tensor) -> Tensor {
+        let dtype = self.dtype(like);
+        self.scalar(value, dtype)
+    }
+
+    /// Element type.
+    pub(in super::super) fn dtype(&self, t: Tensor) -> DType {
+        self.entry(t).dtype
+    }
+
+    /// Extents.
+    pub(in super::super) fn shape(&self, t: Tensor) -> &[Dim] {
+        &self.entry(t).shape
+    }
+
+    /// Number of axes.
+    pub(in super::super) fn rank(&self, t: Tensor) -> usize {
+        self.entry(t).shape.len()
+    }
+
+    /// What is known of the elements.
+    pub(in super::super) fn content(&mut self, t: Tensor) -> Option<Rc<Content>> {
+        let entry = &mut self.entries[t.0 as usize];
+        if let Known::Unread = entry.known {
+            let read = entry.constant.as_ref().and_then(Content::of_constant);
+            entry.known = read.map_or(Known::No, |c| Known::Yes(Rc::new(c)));
+        }
+        match &entry.known {
+            Known::Yes(content) => Some(content.clone()),
+            _ => None,
+        }
+    }
+
+    /// The listed elements as integers.
+    pub(in super::super) fn ints(&mut self, t: Tensor) -> Option<Vec<Dim>> {
+        let content = self.content(t)?;
+        content.list()?.iter().map(|e| e.as_int().cloned()).collect()
+    }
+
+    /// The listed elements as numbers.
+    pub(in super::super) fn numbers(&mut self, t: Tensor) -> Option<Vec<f64>> {
+        let content = self.content(t)?;
+        content.list()?.iter().map(Elem::as_const).collect()
+    }
+
+    /// The one number that all elements are.
+    pub(in super::super) fn uniform(&mut self, t: Tensor) -> Option<f64> {
+        self.content(t)?.uniform()?.as_const()
+    }
+
+    /// Gives a tensor the model's name for it, unless it has one.
+    pub(in super::super) fn name(&mut self, t: Tensor, name: &str) {
+        let entry = &mut self.entries[t.0 as usize];
+        if entry.name.is_none() && !name.is_empty() {
+            entry.name = Some(name.to_owned());
+            if let Some(value) = entry.value {
+                self.graph.set_name(value, name);
+            }
+        }
+    }
+
+    /// The tensor of a graph value.
+    pub(in super::super) fn of_value(&mut self, value: ValueId) -> Tensor {
+        let Value { dtype, shape, .. } = &self.graph[value];
+        let (dtype, shape) = (*dtype, shape.clone());
+        let value = Some(value);
+        self.push(Entry { dtype, shape, known: Known::No, constant: None, value, name: None })
+    }
+
+    /// The graph value that holds a tensor, made if there is none yet.
+    pub(in super::super) fn value(&mut self, t: Tensor) -> OpResult<ValueId> {
+        if let Some(value) = self.entry(t).value {
+            return Ok(value);
+        }
+        let stored = self.entry(t).constant.clone();
+        let value = match stored {
+            Some(constant) => self.graph.add_constant(constant)?,
+            None => match self.content(t) {
+                Some(content) => {
+                    let dtype = self.dtype(t);
+                    self.emit_content(&content, dtype)?
+                }
+                None => return wrong("a tensor without elements"),
+            },
+        };
+        let entry = &mut self.entries[t.0 as usize];
+        entry.value = Some(value);
+        if let Some(name) = &entry.name {
+            self.graph.set_name(value, name.clone());
+        }
+        Ok(value)
+    }
+
+    /// Extents of a graph value.
+    pub(super) fn shape_of(&self, value: ValueId) -> &[Dim] {
+        &self.graph[value].shape
+    }
+
+    /// Element type of a graph value.
+    pub(super) fn dtype_of(&self, value: ValueId) -> DType {
+        self.graph[value].dtype
+    }
+
+    /// Adds a constant node value.
+    pub(super) fn add_constant(
+        &mut self,
+        dtype: DType,
+        shape: Vec<usize>,
+        bytes: Vec<u8>,
+    ) -> OpResult<ValueId> {
+        let name = self.node.clone();
+        Ok(self.graph.add_constant(Constant { name, dtype, shape, bytes: Bytes::from(bytes) })?)
+    }
+
+    /// Adds a node on graph values.
+    pub(super) fn add(&mut self, op: Op, inputs: &[ValueId]) -> OpResult<ValueId> {
+        let name = self.node.clone();
+        Ok(self.graph.add1(op, inputs, name)?)
+    }
+
+    /// Adds a node of one result, whatever is known of its operands.
+    pub(in super::super) fn op(&mut self, op: Op, inputs: &[Tensor]) -> OpResult {
+        let inputs = inputs.iter().map(|&t| self.value(t)).collect::<OpResult<Vec<_>>>()?;
+        let value = self.add(op, &inputs)?;
+        Ok(self.of_value(value))
+    }
+}

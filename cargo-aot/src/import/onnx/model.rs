@@ -1,0 +1,98 @@
+//! From a file to a graph: the whole of an import, step by step.
+
+use super::super::error::ImportError;
+use super::super::options::{Description, ImportOptions, Imported};
+use super::builder::Builder;
+use super::file::Files;
+use super::nodes::{Importer, Opsets};
+use super::proto::{GraphProto, ModelProto};
+use super::{inputs, outputs, rules};
+use prost::Message;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The least version of ONNX's own operator set that is supported.
+const LEAST_OPSET: i64 = 7;
+
+/// Imports an ONNX model.
+///
+/// # Errors
+/// When the file can't be read, is no whole model, or has something that is not supported; see
+/// [`ImportError`].
+pub fn import(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
+    let mut files = Files::beside(path);
+    let (model, graph) = load(path, &mut files)?;
+    let opsets = opsets(path, &model)?;
+    let mut warnings = Vec::new();
+    if let Some(&version) = opsets.get("")
+        && version > rules::LATEST_OPSET
+    {
+        warnings.push(format!(
+            "operator set {version} is newer than {}, the latest one known",
+            rules::LATEST_OPSET
+        ));
+    }
+    let bound = inputs::bind(path, &graph, options, &mut warnings)?;
+    let builder = Builder::new(&options.name, bound.symbols);
+    let mut importer = Importer::new(path, builder, &mut files, &model.functions);
+    let found = importer.main_graph(&graph, opsets, bound.inputs)?;
+    outputs::compare(&graph, &importer.builder, &found, &mut warnings);
+    let graph = importer.finish(found)?;
+    Ok(Imported { graph, warnings, metadata: metadata(&model), sources: files.paths })
+}
+
+/// Reads a model's interface, without its weights.
+///
+/// # Errors
+/// When the file can't be read or is no whole model.
+pub fn describe(path: &Path) -> Result<Description, ImportError> {
+    let mut files = Files::beside(path);
+    let (model, graph) = load(path, &mut files)?;
+    let opsets = opsets(path, &model)?;
+    let producer = format!("{} {}", model.producer_name, model.producer_version);
+    Ok(Description {
+        inputs: inputs::required(&graph).map(inputs::describe).collect(),
+        outputs: graph.output.iter().map(inputs::describe).collect(),
+        opsets: opsets.into_iter().collect(),
+        producer: producer.trim().to_owned(),
+        metadata: metadata(&model),
+    })
+}
+
+fn load(path: &Path, files: &mut Files) -> Result<(ModelProto, GraphProto), ImportError> {
+    let malformed = |reason: String| ImportError::Malformed { path: path.to_owned(), reason };
+    let bytes =
+        files.open(path).map_err(|error| ImportError::Read { path: path.to_owned(), error })?;
+    if bytes.is_empty() {
+        return Err(malformed("it is empty".to_owned()));
+    }
+    if bytes.starts_with(b"version https://git-lfs") {
+        return Err(malformed("it is a Git LFS pointer: fetch the file itself".to_owned()));
+    }
+    let mut model = ModelProto::decode(bytes)
+        .map_err(|e| malformed(format!("its encoding is wrong or cut off ({e})")))?;
+    match model.graph.take() {
+        Some(graph) if !graph.output.is_empty() => Ok((model, graph)),
+        Some(_) => Err(malformed("its graph has no outputs".to_owned())),
+        None => Err(malformed("it has no graph".to_owned())),
+    }
+}
+
+fn opsets(path: &Path, model: &ModelProto) -> Result<Opsets, ImportError> {
+    let mut opsets = Opsets::new();
+    for import in &model.opset_import {
+        let domain = if import.domain == "ai.onnx" { "" } else { import.domain.as_str() };
+        let version = opsets.entry(domain.to_owned()).or_insert(import.version);
+        *version = import.version.max(*version);
+    }
+    match opsets.get("") {
+        Some(&found) if found < LEAST_OPSET => {
+            Err(ImportError::Opset { path: path.to_owned(), found, least: LEAST_OPSET })
+        }
+        _ => Ok(opsets),
+    }
+}
+
+fn metadata(model: &ModelProto) -> BTreeMap<String, String> {
+    model.metadata_props.iter().map(|e| (e.key.clone(), e.value.clone())).collect()
+}

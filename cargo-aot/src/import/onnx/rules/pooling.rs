@@ -1,0 +1,64 @@
+//! Pooling.
+
+use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::call::Call;
+use super::convolution::{Window, window};
+use super::table::{Entry, onnx};
+use aot_ir::op::{BinaryOp, PoolAttrs, PoolKind, ReduceOp, UnaryOp};
+use aot_ir::{Dim, Op};
+
+pub(super) const RULES: &[Entry] = &[
+    onnx("MaxPool", |c| {
+        if c.wants(1) {
+            return unsupported("the indices of MaxPool are not supported yet");
+        }
+        pool(c, PoolKind::Max)
+    }),
+    onnx("AveragePool", |c| {
+        let count_include_pad = c.flag("count_include_pad", false);
+        pool(c, PoolKind::Average { count_include_pad })
+    }),
+    onnx("LpPool", |c| {
+        let p = c.int("p", 2);
+        pool(c, PoolKind::Lp(p))
+    }),
+    onnx("GlobalMaxPool", |c| global(c, ReduceOp::Max)),
+    onnx("GlobalAveragePool", |c| global(c, ReduceOp::Mean)),
+    onnx("GlobalLpPool", global_lp),
+];
+
+fn pool(c: &mut Call<'_>, kind: PoolKind) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let kernel = match c.ints_attr("kernel_shape") {
+        Some(k) if k.iter().all(|&k| (1..=1 << 24).contains(&k)) => k,
+        other => return wrong(format!("kernel_shape is {other:?}")),
+    };
+    let kernel = kernel.into_iter().map(Dim::from).collect();
+    let Window { kernel, strides, dilations, pads } = window(c, x, kernel)?;
+    let same = c.text("auto_pad", "NOTSET").starts_with("SAME");
+    let ceil_mode = c.flag("ceil_mode", false) && !same;
+    let attrs = PoolAttrs { kind, kernel, strides, pads, dilations, ceil_mode };
+    Ok(vec![c.op(Op::Pool(attrs), &[x])?])
+}
+
+fn spatial(c: &Call<'_>, x: Tensor) -> OpResult<Vec<usize>> {
+    match c.rank(x) {
+        rank @ 3.. => Ok((2..rank).collect()),
+        rank => wrong(format!("rank {rank}, expected at least 3")),
+    }
+}
+
+fn global(c: &mut Call<'_>, op: ReduceOp) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let axes = spatial(c, x)?;
+    Ok(vec![c.reduce(op, x, &axes, true)?])
+}
+
+fn global_lp(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let (x, p) = (c.x(0)?, c.int("p", 2) as f64);
+    let axes = spatial(c, x)?;
+    let x = c.unary(UnaryOp::Abs, x)?;
+    let x = c.with(BinaryOp::Pow, x, p)?;
+    let x = c.reduce(ReduceOp::Sum, x, &axes, true)?;
+    Ok(vec![c.with(BinaryOp::Pow, x, 1.0 / p)?])
+}

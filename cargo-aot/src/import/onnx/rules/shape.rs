@@ -1,0 +1,242 @@
+//! Shapes as data, and rearrangements that keep every element.
+
+use super::super::builder::{OpResult, Tensor, wrong};
+use super::super::call::{Call, depends};
+use super::table::{Entry, onnx, since};
+use aot_ir::dim::Cmp;
+use aot_ir::{DType, Dim};
+
+pub(super) const RULES: &[Entry] = &[
+    onnx("Shape", shape),
+    onnx("Size", |c| {
+        let x = c.x(0)?;
+        let size = product(c.shape(x));
+        let size = c.dims(&[size]);
+        Ok(vec![c.reshape(size, &[])?])
+    }),
+    onnx("Reshape", reshape),
+    onnx("Flatten", flatten),
+    onnx("Squeeze", squeeze),
+    onnx("Unsqueeze", unsqueeze),
+    onnx("Transpose", transpose),
+    onnx("Expand", expand),
+    onnx("Tile", tile),
+    onnx("DepthToSpace", depth_to_space),
+    onnx("SpaceToDepth", space_to_depth),
+    since(1, "AffineGrid", affine_grid),
+];
+
+/// The number of elements.
+pub(super) fn product(shape: &[Dim]) -> Dim {
+    shape.iter().fold(Dim::ONE, |p, d| p * d)
+}
+
+fn shape(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let rank = c.rank(x) as i64;
+    let clamp = |v: i64| (if v < 0 { v.saturating_add(rank) } else { v }).clamp(0, rank) as usize;
+    let (start, end) = (clamp(c.int("start", 0)), clamp(c.int("end", rank)));
+    let dims = c.shape(x).get(start..end).unwrap_or_default().to_vec();
+    Ok(vec![c.dims(&dims)])
+}
+
+fn reshape(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let target = if c.opset < 5 {
+        c.ints_attr("shape").map(|s| s.into_iter().map(Dim::from).collect())
+    } else {
+        c.input_dims(1, "the shape of Reshape")?
+    };
+    let Some(mut target) = target else { return wrong("the new shape is missing") };
+    if target.len() > super::super::tensor::MAX_RANK {
+        return wrong(format!("the new shape has {} axes", target.len()));
+    }
+    let old = c.shape(x).to_vec();
+    let keep_zeros = c.flag("allowzero", false);
+    let mut free = None;
+    for (axis, dim) in target.iter_mut().enumerate() {
+        if dim.is(0) && !keep_zeros {
+            match old.get(axis) {
+                Some(d) => *dim = d.clone(),
+                None => return wrong(format!("axis {axis} of the new shape copies none")),
+            }
+        } else if dim.is(-1) && free.replace(axis).is_some() {
+            return wrong("the new shape has -1 twice");
+        }
+    }
+    if let Some(axis) = free {
+        target[axis] = Dim::ONE;
+        let scope = c.scope();
+        // Dims that stand on both sides cancel, so that the quotient need not be found.
+        let (mut left, mut right) = (old, target.clone());
+        right.retain(|d| match left.iter().position(|l| l == d) {
+            Some(i) if !d.is(0) => {
+                left.remove(i);
+                false
+            }
+            _ => true,
+        });
+        let (all, rest) = (product(&left), product(&right));
+        if rest.is(0) || scope.decide(Cmp::Le, &rest, &Dim::ZERO) == Some(true) {
+            return wrong("-1 in the new shape is not determined: another dim is 0");
+        }
+        target[axis] = scope.floor_div(&all, &rest);
+    }
+    Ok(vec![c.reshape(x, &target)?])
+}
+
+fn flatten(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let rank = c.rank(x);
+    let axis = match c.int("axis", 1) {
+        a if a == rank as i64 => rank,
+        a => c.axis_of(a, rank)?,
+    };
+    let shape = c.shape(x).to_vec();
+    Ok(vec![c.reshape(x, &[product(&shape[..axis]), product(&shape[axis..])])?])
+}
+
+fn squeeze(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let axes = match c.ints_moved("axes", 1, 13)? {
+        Some(axes) => c.axes_of(&axes, c.rank(x))?,
+        None => {
+            let shape = c.shape(x);
+            (0..shape.len()).filter(|&i| shape[i].is(1)).collect()
+        }
+    };
+    Ok(vec![c.squeeze(x, &axes)?])
+}
+
+fn unsqueeze(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let Some(axes) = c.ints_moved("axes", 1, 13)? else { return wrong("axes are missing") };
+    let axes = c.axes_of(&axes, c.rank(x) + axes.len())?;
+    Ok(vec![c.unsqueeze(x, &axes)?])
+}
+
+fn transpose(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let rank = c.rank(x);
+    let perm = match c.ints_attr("perm") {
+        Some(perm) => perm.iter().map(|&p| c.axis_of(p, rank)).collect::<OpResult<_>>()?,
+        None => (0..rank).rev().collect::<Vec<_>>(),
+    };
+    Ok(vec![c.transpose(x, &perm)?])
+}
+
+fn expand(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let Some(target) = c.input_dims(1, "the shape of Expand")? else {
+        return wrong("the shape is missing");
+    };
+    let shape = c.broadcast(c.shape(x), &target)?;
+    Ok(vec![c.expand(x, &shape)?])
+}
+
+fn tile(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let mut x = c.x(0)?;
+    let Some(repeats) = c.input_dims(1, "the repeats of Tile")? else {
+        return wrong("repeats are missing");
+    };
+    let old = c.shape(x).to_vec();
+    if repeats.len() != old.len() {
+        return wrong(format!("{} repeats for rank {}", repeats.len(), old.len()));
+    }
+    if repeats.iter().all(|r| r.is(1)) {
+        return Ok(vec![x]);
+    }
+    // [a, b] → [1, a, 1, b] → [r, a, s, b] → [r·a, s·b]
+    let pairs = |first: &dyn Fn(usize) -> Dim| -> Vec<Dim> {
+        (0..old.len()).flat_map(|i| [first(i), old[i].clone()]).collect()
+    };
+    let (split, grown) = (pairs(&|_| Dim::ONE), pairs(&|i| repeats[i].clone()));
+    x = c.reshape(x, &split)?;
+    x = c.expand(x, &grown)?;
+    let shape: Vec<Dim> = old.iter().zip(&repeats).map(|(d, r)| d * r).collect();
+    Ok(vec![c.reshape(x, &shape)?])
+}
+
+fn block(c: &mut Call<'_>) -> OpResult<(Tensor, [Dim; 4], Dim)> {
+    let x = c.x(0)?;
+    let shape = <[Dim; 4]>::try_from(c.shape(x).to_vec());
+    let (Ok(shape), size @ 1..=4096) = (shape, c.int("blocksize", 0)) else {
+        return wrong("rank 4 and a positive blocksize are needed");
+    };
+    Ok((x, shape, size.into()))
+}
+
+fn depth_to_space(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let (x, [n, ch, h, w], b) = block(c)?;
+    let depth = c.scope().floor_div(&ch, &(&b * &b));
+    let crd = c.text("mode", "DCR") == "CRD";
+    let (split, perm) = if crd {
+        ([&n, &depth, &b, &b, &h, &w].map(Dim::clone), [0, 1, 4, 2, 5, 3])
+    } else {
+        ([&n, &b, &b, &depth, &h, &w].map(Dim::clone), [0, 3, 4, 1, 5, 2])
+    };
+    let x = c.reshape(x, &split)?;
+    let x = c.transpose(x, &perm)?;
+    Ok(vec![c.reshape(x, &[n, depth, &h * &b, &w * &b])?])
+}
+
+fn space_to_depth(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let (x, [n, ch, h, w], b) = block(c)?;
+    let (rows, columns) = (c.scope().floor_div(&h, &b), c.scope().floor_div(&w, &b));
+    let split = [&n, &ch, &rows, &b, &columns, &b].map(Dim::clone);
+    let x = c.reshape(x, &split)?;
+    let x = c.transpose(x, &[0, 3, 5, 1, 2, 4])?;
+    let shape = [n, &(&ch * &b) * &b, rows, columns];
+    Ok(vec![c.reshape(x, &shape)?])
+}
+
+/// `grid[n, .., d] = theta[n, d, :] · (x, y, .., 1)`, coordinates over -1..1.
+fn affine_grid(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    use aot_ir::Op;
+    use aot_ir::op::BinaryOp;
+    let theta = c.x(0)?;
+    let Some(size) = c.input_dims(1, "the size of AffineGrid")? else {
+        return depends("the size of AffineGrid");
+    };
+    if !matches!(size.len(), 4 | 5) {
+        return wrong("size has to have 4 or 5 elements");
+    }
+    let corners = c.flag("align_corners", false);
+    let spatial = &size[2..];
+    let mut columns = Vec::new();
+    let mut full = spatial.to_vec();
+    full.push(Dim::ONE);
+    let float = c.dtype(theta);
+    for axis in (0..spatial.len()).rev() {
+        let mut shape = vec![Dim::ONE; full.len()];
+        shape[axis] = spatial[axis].clone();
+        let at = super::generate::coordinates(c, &shape, axis, DType::I64)?;
+        let at = c.cast(at, float)?;
+        let extent = c.dims(std::slice::from_ref(&spatial[axis]));
+        let extent = c.cast(extent, float)?;
+        let at = if corners {
+            let last = c.with(BinaryOp::Sub, extent, 1.0)?;
+            let last = c.with(BinaryOp::Max, last, 1.0)?;
+            let at = c.with(BinaryOp::Mul, at, 2.0)?;
+            let at = c.quotient(at, last)?;
+            c.with(BinaryOp::Sub, at, 1.0)?
+        } else {
+            let at = c.with(BinaryOp::Mul, at, 2.0)?;
+            let at = c.with(BinaryOp::Add, at, 1.0)?;
+            let at = c.quotient(at, extent)?;
+            c.with(BinaryOp::Sub, at, 1.0)?
+        };
+        columns.push(c.expand(at, &full)?);
+    }
+    let one = c.scalar(1.0, float);
+    columns.push(c.expand(one, &full)?);
+    let points = c.concat(&columns, full.len() - 1)?;
+    let flat = [product(spatial), Dim::from(columns.len() as i64)];
+    let points = c.reshape(points, &flat)?;
+    let turned = c.transpose_last(theta)?;
+    let grid = c.op(Op::MatMul, &[points, turned])?;
+    let mut shape = vec![size[0].clone()];
+    shape.extend_from_slice(spatial);
+    shape.push(Dim::from(spatial.len() as i64));
+    Ok(vec![c.reshape(grid, &shape)?])
+}

@@ -1,0 +1,52 @@
+//! Which rule imports which operator since which version of its operator set.
+
+use super::super::call::Rule;
+
+/// The latest version of ONNX's own operator set that the rules know.
+pub(in super::super) const LATEST_OPSET: i64 = 25;
+
+/// A rule, and what it is for.
+pub(super) struct Entry {
+    /// `""` for ONNX's own operators.
+    pub(super) domain: &'static str,
+    pub(super) operator: &'static str,
+    /// First version of the operator set that the rule is for.
+    pub(super) since: i64,
+    pub(super) rule: Rule,
+}
+
+/// An entry of ONNX's own domain for all versions.
+pub(super) const fn onnx(operator: &'static str, rule: Rule) -> Entry {
+    Entry { domain: "", operator, since: 1, rule }
+}
+
+/// An entry of ONNX's own domain from a version on.
+pub(super) const fn since(since: i64, operator: &'static str, rule: Rule) -> Entry {
+    Entry { domain: "", operator, since, rule }
+}
+
+const FAMILIES: &[&[Entry]] = &[
+    super::activation::RULES,
+    super::matmul::RULES,
+    super::convolution::RULES,
+    super::elementwise::RULES,
+    super::generate::RULES,
+    super::indexing::RULES,
+    super::norm::RULES,
+    super::pooling::RULES,
+    super::reduction::RULES,
+    super::resize::RULES,
+    super::shape::RULES,
+    super::slicing::RULES,
+];
+
+/// The rule for an operator in a version of its operator set.
+pub(in super::super) fn find(domain: &str, operator: &str, version: i64) -> Option<Rule> {
+    let domain = if domain == "ai.onnx" { "" } else { domain };
+    FAMILIES
+        .iter()
+        .flat_map(|family| family.iter())
+        .filter(|e| e.domain == domain && e.operator == operator && e.since <= version)
+        .max_by_key(|e| e.since)
+        .map(|e| e.rule)
+}

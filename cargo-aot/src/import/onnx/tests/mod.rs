@@ -1,0 +1,6 @@
+//! Tests of the importer on models made here.
+
+mod make;
+
+mod errors;
+mod shapes;

@@ -1,0 +1,113 @@
+//! What an import is told and what it gives.
+
+use aot_ir::{Constant, DType, Graph};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What a dim name of the model stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DimSpec {
+    /// One size.
+    Fixed(i64),
+    /// The sizes `lo`, `lo + step` … up to `hi`.
+    Range {
+        /// Least size, at least 0.
+        lo: i64,
+        /// Greatest size.
+        hi: i64,
+        /// Distance of sizes, at least 1.
+        step: i64,
+    },
+}
+
+/// What one axis of an input is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AxisSpec {
+    /// The dim of this name.
+    Named(String),
+    /// One size.
+    Fixed(i64),
+    /// What the model says.
+    Keep,
+}
+
+/// How to import a model.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// The graph's name.
+    pub name: String,
+    /// Sizes of dim names.
+    pub dims: BTreeMap<String, DimSpec>,
+    /// Per input, one entry an axis; overrides what the model says.
+    pub inputs: BTreeMap<String, Vec<AxisSpec>>,
+    /// Inputs whose value is fixed when the model is built; they are no inputs of the graph.
+    pub constants: BTreeMap<String, Constant>,
+}
+
+/// An imported model.
+#[derive(Debug)]
+pub struct Imported {
+    /// The graph.
+    pub graph: Graph,
+    /// What is odd about the model but does not keep it from working.
+    pub warnings: Vec<String>,
+    /// The model's own key-value metadata.
+    pub metadata: BTreeMap<String, String>,
+    /// Every file that was read, the model itself first.
+    pub sources: Vec<PathBuf>,
+}
+
+/// A dim of an input or output, before sizes are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DimInfo {
+    /// One size.
+    Fixed(i64),
+    /// A name from the model.
+    Named(String),
+    /// An expression over names.
+    Expression {
+        /// As the model writes it.
+        text: String,
+        /// The names in it.
+        names: Vec<String>,
+    },
+    /// Without name in the model; this one is given to it.
+    Unnamed(String),
+}
+
+impl DimInfo {
+    /// The names that need a size.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::Fixed(_) => &[],
+            Self::Named(name) | Self::Unnamed(name) => std::slice::from_ref(name),
+            Self::Expression { names, .. } => names,
+        }
+    }
+}
+
+/// A model's input or output.
+#[derive(Clone, Debug)]
+pub struct TensorInfo {
+    /// Its name.
+    pub name: String,
+    /// Its element type; `None` for what is no tensor of a supported type.
+    pub dtype: Option<DType>,
+    /// Its dims; `None` when the model gives no rank.
+    pub dims: Option<Vec<DimInfo>>,
+}
+
+/// A model's interface.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// Inputs, without those that have a default value.
+    pub inputs: Vec<TensorInfo>,
+    /// Outputs, with the shapes that the model declares.
+    pub outputs: Vec<TensorInfo>,
+    /// Versions of operator sets by domain (`""` is ONNX's own).
+    pub opsets: Vec<(String, i64)>,
+    /// What wrote the file.
+    pub producer: String,
+    /// The model's own key-value metadata.
+    pub metadata: BTreeMap<String, String>,
+}
