@@ -2,7 +2,7 @@
 
 use crate::group::{Anchor, Group};
 use crate::kernel::{Kernel, KernelError};
-use crate::map;
+use crate::{map, reduce};
 use aot_ir::{Arch, Symbols};
 
 /// Kernels for a group on an architecture, in the order in which they are tried: the first one whose
@@ -17,6 +17,7 @@ pub fn kernels_for(
 ) -> Result<Vec<Kernel>, KernelError> {
     match &group.anchor {
         Anchor::Map { .. } => map::kernels(group, symbols, arch),
+        Anchor::Reduce { .. } => reduce::kernels(group, symbols, arch),
         _ => Err(KernelError::Unsupported {
             group: group.label.clone(),
             reason: "there is no family for its anchor yet".to_owned(),

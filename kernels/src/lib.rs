@@ -9,6 +9,7 @@ mod family;
 pub mod group;
 mod kernel;
 pub mod map;
+pub mod reduce;
 
 pub use aot_ir::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
 pub use family::kernels_for;

@@ -54,6 +54,12 @@ impl Value {
         if self.lanes.len() == 1 { &self.lanes[0] } else { &self.lanes[lane] }
     }
 
+    /// The same with an expression for each of `width` lanes.
+    pub fn spread(&self, width: usize) -> Self {
+        let lanes = (0..width).map(|l| self.lane(l).to_owned()).collect();
+        Self { dtype: self.dtype, lanes }
+    }
+
     /// Whether all lanes agree.
     pub fn is_same(&self) -> bool {
         self.lanes.len() == 1

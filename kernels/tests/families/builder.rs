@@ -4,7 +4,7 @@ use aot_ir::dim::{Atom, Cond, VarId};
 use aot_ir::op::{BinaryOp, ScatterReduction, UnaryOp};
 use aot_ir::{DType, Dim, Scalar};
 use aot_kernels::group::{
-    Anchor, Expr, ExprId, FoldOp, Group, Operand, OperandId, Store, Typed, compute_type,
+    Anchor, Expr, ExprId, FoldOp, Group, Operand, OperandId, Stage, Store, Typed, compute_type,
 };
 
 /// A group under construction.
@@ -113,6 +113,17 @@ impl Builder {
         });
         let last = self.group.stores.len() - 1;
         &mut self.group.stores[last]
+    }
+
+    pub(crate) fn reduce(
+        mut self,
+        rows: &[VarId],
+        over: &[VarId],
+        stages: &[(FoldOp, ExprId)],
+    ) -> Group {
+        let stages = stages.iter().map(|(op, value)| Stage { op: *op, value: *value }).collect();
+        self.group.anchor = Anchor::Reduce { rows: rows.to_vec(), over: over.to_vec(), stages };
+        self.group
     }
 
     pub(crate) fn map(mut self, space: &[VarId]) -> Group {

@@ -246,3 +246,111 @@ pub(crate) fn maps() -> Vec<Case> {
     }
     cases
 }
+
+/// Layer normalisation of `x + z`, with the sum stored too.
+pub(crate) fn layer_norm(storage: DType, rows: impl Into<Dim>, columns: i64) -> Group {
+    let rows = rows.into();
+    let mut b = Builder::new("norm");
+    let (i, j) = (b.var(rows.clone()), b.var(columns));
+    let [x, z] = [0; 2].map(|_| b.operand(storage, &rows * columns));
+    let [scale, shift] = [0; 2].map(|_| b.operand(storage, columns));
+    let [y, sum] = [0; 2].map(|_| b.operand(storage, &rows * columns));
+    let flat = var(i) * columns + var(j);
+    let x = b.load(x, flat.clone());
+    let z = b.load(z, flat.clone());
+    let x = b.binary(BinaryOp::Add, x, z);
+    let n = b.expr(DType::F32, Expr::Coord(Dim::from(columns)));
+    let total = b.acc(0, DType::F32);
+    let mean = b.binary(BinaryOp::Div, total, n);
+    let shifted = b.binary(BinaryOp::Sub, x, mean);
+    let square = b.binary(BinaryOp::Mul, shifted, shifted);
+    let squares = b.acc(1, DType::F32);
+    let variance = b.binary(BinaryOp::Div, squares, n);
+    let epsilon = b.float(1e-12);
+    let biased = b.binary(BinaryOp::Add, variance, epsilon);
+    let root = b.unary(UnaryOp::Sqrt, biased);
+    let inverse = b.unary(UnaryOp::Reciprocal, root);
+    let r = b.binary(BinaryOp::Mul, shifted, inverse);
+    let scale = b.load(scale, var(j));
+    let shift = b.load(shift, var(j));
+    let r = b.binary(BinaryOp::Mul, r, scale);
+    let r = b.binary(BinaryOp::Add, r, shift);
+    b.store(y, flat.clone(), r);
+    b.store(sum, flat, x);
+    b.reduce(&[i], &[j], &[(FoldOp::Sum, x), (FoldOp::Sum, square)])
+}
+
+/// Softmax over the last axis, or over the first one.
+fn softmax(storage: DType, rows: i64, columns: i64, last: bool) -> Group {
+    let mut b = Builder::new("softmax");
+    let (i, j) = (b.var(rows), b.var(columns));
+    let [x, y] = [0; 2].map(|_| b.operand(storage, rows * columns));
+    let flat = if last { var(i) * columns + var(j) } else { var(j) * rows + var(i) };
+    let x = b.load(x, flat.clone());
+    let greatest = b.acc(0, DType::F32);
+    let shifted = b.binary(BinaryOp::Sub, x, greatest);
+    let exp = b.unary(UnaryOp::Exp, shifted);
+    let sum = b.acc(1, DType::F32);
+    let r = b.binary(BinaryOp::Div, exp, sum);
+    b.store(y, flat, r);
+    b.reduce(&[i], &[j], &[(FoldOp::Max, x), (FoldOp::Sum, exp)])
+}
+
+/// One reduction over the axes `1, 2` of `[n, h, w, c]` or the last two of `[n, c, h, w]`.
+fn pooled(storage: DType, op: FoldOp, shape: [i64; 4], channels_last: bool) -> Group {
+    let [n, c, h, w] = shape;
+    let mut b = Builder::new("global pool");
+    let [vn, vc, vh, vw] = shape.map(|e| b.var(e));
+    let x = b.operand(storage, n * c * h * w);
+    let compute = aot_kernels::group::compute_type(storage);
+    let arg = matches!(op, FoldOp::ArgMax { .. } | FoldOp::ArgMin { .. });
+    let y = b.operand(if arg { DType::I64 } else { storage }, n * c);
+    let offset = if channels_last {
+        ((var(vn) * h + var(vh)) * w + var(vw)) * c + var(vc)
+    } else {
+        ((var(vn) * c + var(vc)) * h + var(vh)) * w + var(vw)
+    };
+    let x = b.load(x, offset);
+    let r = b.acc(0, if arg { DType::I64 } else { compute });
+    b.store(y, var(vn) * c + var(vc), r).per_element = false;
+    b.reduce(&[vn, vc], &[vh, vw], &[(op, x)])
+}
+
+/// Groups of the family Reduce.
+pub(crate) fn reductions() -> Vec<Case> {
+    let mut symbols = Symbols::default();
+    let batch = symbols.add(Symbol::new("batch", 1, 4096, 1));
+    let dynamic = layer_norm(DType::F16, symbols.dim(batch), 384);
+    let arg = |last| FoldOp::ArgMax { last };
+    let mut cases = vec![
+        Case { name: "layer_norm_dynamic", group: dynamic, symbols, atoms: vec![5] },
+        fixed("layer_norm_f16", layer_norm(DType::F16, 4096, 384)),
+        fixed("layer_norm_f32_odd", layer_norm(DType::F32, 5, 37)),
+        fixed("layer_norm_long", layer_norm(DType::F32, 3, 5000)),
+        fixed("layer_norm_single", layer_norm(DType::F32, 9, 1)),
+        fixed("softmax_classes", softmax(DType::F32, 6, 6625, true)),
+        fixed("softmax_small", softmax(DType::F16, 1000, 4, true)),
+        fixed("softmax_columns", softmax(DType::F16, 64, 20, false)),
+        fixed("softmax_long", softmax(DType::F32, 1, 70_000, true)),
+    ];
+    for (name, op) in [
+        ("sum", FoldOp::Sum),
+        ("prod", FoldOp::Prod),
+        ("max", FoldOp::Max),
+        ("min", FoldOp::Min),
+        ("arg_max_first", arg(false)),
+        ("arg_max_last", arg(true)),
+        ("arg_min", FoldOp::ArgMin { last: false }),
+    ] {
+        for (layout, channels_last) in [("nchw", false), ("nhwc", true)] {
+            for (size, shape) in [("odd", [2, 5, 3, 7]), ("even", [3, 16, 12, 20])] {
+                let name = format!("{name}_{layout}_{size}").leak();
+                cases.push(fixed(name, pooled(DType::F32, op, shape, channels_last)));
+            }
+        }
+    }
+    cases.push(fixed("sum_i64", pooled(DType::I64, FoldOp::Sum, [2, 3, 4, 5], false)));
+    cases.push(fixed("max_u8", pooled(DType::U8, FoldOp::Max, [2, 32, 4, 5], true)));
+    cases.push(fixed("max_f16_big", pooled(DType::F16, FoldOp::Max, [2, 512, 40, 40], true)));
+    cases
+}
