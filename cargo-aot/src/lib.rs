@@ -6,3 +6,4 @@ pub mod import;
 pub mod lower;
 pub mod manifest;
 pub mod npy;
+pub mod passes;
