@@ -1,1 +1,6 @@
-//! TODO
+//! What the workspace's tests share: small networks that exercise every operator and fusion, with
+//! inputs, for the CPU (groups interpreted) and for the GPU (kernels run).
+
+pub mod cases;
+pub mod compare;
+pub mod net;

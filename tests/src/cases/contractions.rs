@@ -1,14 +1,13 @@
 //! Matrix products, convolutions, pools and resizes.
 
-use super::support::{Net, check, check_at, dims};
+use super::Cases;
+use crate::net::{Net, dims};
 use aot_ir::op::{
     ConvAttrs, CoordinateMap, NearestRounding, PoolAttrs, PoolKind, ResizeAttrs, ResizeMode,
 };
 use aot_ir::{DType, Dim, Op, Scalar};
-use cargo_aot::lower::Precision;
 
-#[test]
-fn matrix_products_broadcast_their_batches() {
+fn matrix_products_broadcast_their_batches(cases: &mut Cases) {
     let shapes: [(&[i64], &[i64]); 7] = [
         (&[3, 5], &[5, 4]),
         (&[2, 3, 5], &[5, 4]),
@@ -24,13 +23,11 @@ fn matrix_products_broadcast_their_batches() {
         let y = net.input(DType::F32, &dims(b));
         let out = net.op(Op::MatMul, &[x, y]);
         net.output(out);
-        check(&net);
-        check_at(&net.graph, Precision::F16, 2e-3, &[]);
+        cases.add(net);
     }
 }
 
-#[test]
-fn a_product_takes_transposed_and_sliced_operands_as_they_lie() {
+fn a_product_takes_transposed_and_sliced_operands_as_they_lie(cases: &mut Cases) {
     let mut net = Net::new();
     let x = net.input(DType::F32, &dims(&[4, 6, 8]));
     let w = net.weight(&[10, 8]);
@@ -41,8 +38,8 @@ fn a_product_takes_transposed_and_sliced_operands_as_they_lie() {
     );
     let out = net.op(Op::MatMul, &[part, t]);
     net.output(out);
-    assert_eq!(super::support::steps(&net.graph), 1);
-    check(&net);
+    net.groups(1);
+    cases.add(net);
 }
 
 fn conv_attrs(strides: [i64; 2], pads: [i64; 2], dilations: [i64; 2], groups: i64) -> ConvAttrs {
@@ -54,9 +51,8 @@ fn conv_attrs(strides: [i64; 2], pads: [i64; 2], dilations: [i64; 2], groups: i6
     }
 }
 
-#[test]
-fn convolutions_with_every_geometry() {
-    let cases = [
+fn convolutions_with_every_geometry(cases: &mut Cases) {
+    let geometries = [
         (conv_attrs([1, 1], [1, 1], [1, 1], 1), [4, 3, 3, 3], 3),
         (conv_attrs([2, 1], [0, 2], [1, 2], 1), [5, 4, 2, 3], 4),
         (conv_attrs([1, 1], [0, 0], [1, 1], 1), [6, 4, 1, 1], 4),
@@ -64,7 +60,7 @@ fn convolutions_with_every_geometry() {
         (conv_attrs([1, 1], [1, 1], [1, 1], 3), [6, 2, 3, 3], 6),
         (conv_attrs([1, 2], [1, 1], [1, 1], 2), [6, 8, 3, 3], 16),
     ];
-    for (attrs, kernel, channels) in cases {
+    for (attrs, kernel, channels) in geometries {
         let mut net = Net::new();
         let x = net.input(DType::F32, &dims(&[2, channels, 9, 8]));
         let w = net.weight(&kernel);
@@ -72,14 +68,12 @@ fn convolutions_with_every_geometry() {
         let y = net.op(Op::Conv(attrs), &[x, w]);
         let y = net.add(y, b);
         net.output(y);
-        assert_eq!(super::support::steps(&net.graph), 1);
-        check(&net);
-        check_at(&net.graph, Precision::F16, 3e-3, &[]);
+        net.groups(1);
+        cases.add(net);
     }
 }
 
-#[test]
-fn transposed_convolutions_gather() {
+fn transposed_convolutions_gather(cases: &mut Cases) {
     for (stride, pad, dilation, extra, groups) in
         [(1, 0, 1, 0, 1), (2, 0, 1, 0, 1), (2, 1, 1, 1, 2), (3, 1, 2, 2, 1)]
     {
@@ -89,12 +83,11 @@ fn transposed_convolutions_gather() {
         let conv = conv_attrs([stride; 2], [pad; 2], [dilation; 2], groups);
         let y = net.op(Op::ConvTranspose { conv, output_padding: vec![extra; 2] }, &[x, w]);
         net.output(y);
-        check(&net);
+        cases.add(net);
     }
 }
 
-#[test]
-fn one_dimensional_convolutions_and_symbolic_lengths() {
+fn one_dimensional_convolutions_and_symbolic_lengths(cases: &mut Cases) {
     let mut net = Net::new();
     let n = net.symbol("n", 5, 64, 1);
     let x = net.input(DType::F32, &[Dim::from(2), Dim::from(3), n]);
@@ -107,13 +100,10 @@ fn one_dimensional_convolutions_and_symbolic_lengths() {
     };
     let y = net.op(Op::Conv(attrs), &[x, w]);
     net.output(y);
-    for size in [5, 6, 17, 64] {
-        check_at(&net.graph, Precision::F32, 1e-5, &[("n", size)]);
-    }
+    cases.at(net, &[5, 6, 17, 64].map(|size| vec![("n", size)]));
 }
 
-#[test]
-fn pools_of_every_kind() {
+fn pools_of_every_kind(cases: &mut Cases) {
     let kinds = [
         PoolKind::Max,
         PoolKind::Average { count_include_pad: false },
@@ -134,13 +124,12 @@ fn pools_of_every_kind() {
             };
             let y = net.op(Op::Pool(attrs), &[x]);
             net.output(y);
-            check(&net);
+            cases.add(net);
         }
     }
 }
 
-#[test]
-fn resizes_of_every_kind() {
+fn resizes_of_every_kind(cases: &mut Cases) {
     let modes = [
         ResizeMode::Nearest(NearestRounding::PreferFloor),
         ResizeMode::Nearest(NearestRounding::PreferCeil),
@@ -163,8 +152,25 @@ fn resizes_of_every_kind() {
                 };
                 let y = net.op(Op::Resize(attrs), &[x]);
                 net.output(y);
-                check_at(&net.graph, Precision::F32, 1e-5, &[]);
+                cases.add(net);
             }
         }
     }
+}
+
+pub(super) fn all(cases: &mut Cases) {
+    cases
+        .family("matrix_products_broadcast_their_batches", matrix_products_broadcast_their_batches);
+    cases.family(
+        "a_product_takes_transposed_and_sliced_operands_as_they_lie",
+        a_product_takes_transposed_and_sliced_operands_as_they_lie,
+    );
+    cases.family("convolutions_with_every_geometry", convolutions_with_every_geometry);
+    cases.family("transposed_convolutions_gather", transposed_convolutions_gather);
+    cases.family(
+        "one_dimensional_convolutions_and_symbolic_lengths",
+        one_dimensional_convolutions_and_symbolic_lengths,
+    );
+    cases.family("pools_of_every_kind", pools_of_every_kind);
+    cases.family("resizes_of_every_kind", resizes_of_every_kind);
 }

@@ -1,12 +1,11 @@
 //! Movement, gathers and scatters.
 
-use super::support::{Net, check, check_at, dims, steps};
+use super::Cases;
+use crate::net::{Net, dims};
 use aot_ir::op::{BinaryOp, PadMode, ScatterReduction, UnaryOp};
 use aot_ir::{DType, Dim, Op, Scalar};
-use cargo_aot::lower::Precision;
 
-#[test]
-fn movement_chains_are_one_group() {
+fn movement_chains_are_one_group(cases: &mut Cases) {
     let mut net = Net::new();
     let b = net.symbol("b", 1, 5, 1);
     let x = net.input(DType::F32, &[b.clone(), Dim::from(6), Dim::from(8)]);
@@ -23,14 +22,11 @@ fn movement_chains_are_one_group() {
     );
     let y = net.unary(UnaryOp::Exp, s);
     net.output(y);
-    assert_eq!(steps(&net.graph), 1);
-    for size in [1, 4] {
-        check_at(&net.graph, Precision::F32, 1e-6, &[("b", size)]);
-    }
+    net.groups(1);
+    cases.at(net, &[1, 4].map(|size| vec![("b", size)]));
 }
 
-#[test]
-fn every_padding() {
+fn every_padding(cases: &mut Cases) {
     let modes =
         [PadMode::Constant(Scalar::Float(2.5)), PadMode::Reflect, PadMode::Edge, PadMode::Wrap];
     for mode in modes {
@@ -40,13 +36,12 @@ fn every_padding() {
             let x = net.unary(UnaryOp::Exp, x);
             let y = net.op(Op::Pad { low: dims(&low), high: dims(&high), mode }, &[x]);
             net.output(y);
-            check(&net);
+            cases.add(net);
         }
     }
 }
 
-#[test]
-fn concatenations_are_written_in_place_or_chosen() {
+fn concatenations_are_written_in_place_or_chosen(cases: &mut Cases) {
     let mut net = Net::new();
     let x = net.input(DType::F32, &dims(&[2, 3, 4]));
     let z = net.input(DType::F32, &dims(&[2, 5, 4]));
@@ -57,11 +52,10 @@ fn concatenations_are_written_in_place_or_chosen() {
     let e = net.unary(UnaryOp::Relu, d);
     net.output(c);
     net.output(e);
-    check(&net);
+    cases.add(net);
 }
 
-#[test]
-fn dense_blocks_read_a_part_and_write_the_next() {
+fn dense_blocks_read_a_part_and_write_the_next(cases: &mut Cases) {
     let mut net = Net::new();
     let x = net.input(DType::F32, &dims(&[4, 8]));
     let mut all = x;
@@ -75,11 +69,10 @@ fn dense_blocks_read_a_part_and_write_the_next() {
     let w = net.weight(&[20, 3]);
     let y = net.op(Op::MatMul, &[all, w]);
     net.output(y);
-    check(&net);
+    cases.add(net);
 }
 
-#[test]
-fn gathers() {
+fn gathers(cases: &mut Cases) {
     let mut net = Net::new();
     let x = net.input(DType::F32, &dims(&[5, 6, 4]));
     let i = net.input(DType::I64, &dims(&[2, 3]));
@@ -97,11 +90,10 @@ fn gathers() {
     }
     let single = net.unary(UnaryOp::Abs, d);
     net.output(single);
-    check(&net);
+    cases.add(net);
 }
 
-#[test]
-fn scatters_replace_and_combine() {
+fn scatters_replace_and_combine(cases: &mut Cases) {
     for reduction in [ScatterReduction::None, ScatterReduction::Add, ScatterReduction::Max] {
         let mut net = Net::new();
         let x = net.input(DType::F32, &dims(&[5, 6]));
@@ -113,12 +105,11 @@ fn scatters_replace_and_combine() {
         let b = net.op(Op::ScatterNd { reduction }, &[a, n, rows]);
         let y = net.unary(UnaryOp::Neg, b);
         net.output(y);
-        check(&net);
+        cases.add(net);
     }
 }
 
-#[test]
-fn outputs_may_be_inputs_constants_or_named_twice() {
+fn outputs_may_be_inputs_constants_or_named_twice(cases: &mut Cases) {
     let mut net = Net::new();
     let x = net.input(DType::F32, &dims(&[2, 3]));
     let w = net.weight(&[3]);
@@ -126,11 +117,10 @@ fn outputs_may_be_inputs_constants_or_named_twice() {
     for v in [x, w, y, y] {
         net.output(v);
     }
-    check(&net);
+    cases.add(net);
 }
 
-#[test]
-fn causal_masks_from_coordinates_need_no_memory() {
+fn causal_masks_from_coordinates_need_no_memory(cases: &mut Cases) {
     let mut net = Net::new();
     let n = net.symbol("n", 1, 16, 1);
     let shape = vec![n.clone(), n.clone()];
@@ -143,8 +133,29 @@ fn causal_masks_from_coordinates_need_no_memory() {
     let masked = net.op(Op::Select, &[seen, x, low]);
     let y = net.op(Op::Softmax { axis: 1, log: false }, &[masked]);
     net.output(y);
-    assert_eq!(steps(&net.graph), 1);
-    for size in [1, 7] {
-        check_at(&net.graph, Precision::F32, 1e-6, &[("n", size)]);
-    }
+    net.groups(1);
+    cases.at(net, &[1, 7].map(|size| vec![("n", size)]));
+}
+
+pub(super) fn all(cases: &mut Cases) {
+    cases.family("movement_chains_are_one_group", movement_chains_are_one_group);
+    cases.family("every_padding", every_padding);
+    cases.family(
+        "concatenations_are_written_in_place_or_chosen",
+        concatenations_are_written_in_place_or_chosen,
+    );
+    cases.family(
+        "dense_blocks_read_a_part_and_write_the_next",
+        dense_blocks_read_a_part_and_write_the_next,
+    );
+    cases.family("gathers", gathers);
+    cases.family("scatters_replace_and_combine", scatters_replace_and_combine);
+    cases.family(
+        "outputs_may_be_inputs_constants_or_named_twice",
+        outputs_may_be_inputs_constants_or_named_twice,
+    );
+    cases.family(
+        "causal_masks_from_coordinates_need_no_memory",
+        causal_masks_from_coordinates_need_no_memory,
+    );
 }

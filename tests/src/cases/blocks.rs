@@ -1,9 +1,9 @@
 //! Blocks of real networks.
 
-use super::support::{Net, check_at, dims, steps};
+use super::Cases;
+use crate::net::{Net, dims};
 use aot_ir::op::{AttentionAttrs, BinaryOp, ConvAttrs, ReduceOp, UnaryOp};
 use aot_ir::{DType, Dim, Op, Scalar, ValueId};
-use cargo_aot::lower::Precision;
 
 fn linear(net: &mut Net, x: ValueId, width: [usize; 2]) -> ValueId {
     let w = net.weight(&width);
@@ -81,21 +81,15 @@ fn encoder_layer() -> Net {
     net
 }
 
-#[test]
-fn an_encoder_layer_is_seven_groups() {
-    let net = encoder_layer();
-    assert_eq!(steps(&net.graph), 7);
+fn an_encoder_layer_is_seven_groups(cases: &mut Cases) {
+    let mut net = encoder_layer();
+    net.groups(7);
     // The mask's tens of thousands leave scores few bits in f32.
-    for (precision, tolerance) in [(Precision::F32, 1e-4), (Precision::F16, 5e-3)] {
-        for (batch, sequence) in [(1, 1), (2, 5), (4, 24)] {
-            let sizes = [("batch", batch), ("sequence", sequence)];
-            check_at(&net.graph, precision, tolerance, &sizes);
-        }
-    }
+    net.loosen(10.0);
+    cases.at(net, &[(1, 1), (2, 5), (4, 24)].map(|(b, s)| vec![("batch", b), ("sequence", s)]));
 }
 
-#[test]
-fn a_squeeze_excite_block_pools_scales_and_adds() {
+fn a_squeeze_excite_block_pools_scales_and_adds(cases: &mut Cases) {
     let mut net = Net::new();
     let h = net.symbol("h", 4, 32, 4);
     let x = net.input(DType::F32, &[Dim::from(2), Dim::from(8), h, Dim::from(6)]);
@@ -118,10 +112,14 @@ fn a_squeeze_excite_block_pools_scales_and_adds() {
     let scaled = net.mul(y, p);
     let out = net.add(scaled, y);
     net.output(out);
-    assert_eq!(steps(&net.graph), 5);
-    for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::F16, 5e-3)] {
-        for size in [4, 32] {
-            check_at(&net.graph, precision, tolerance, &[("h", size)]);
-        }
-    }
+    net.groups(5);
+    cases.at(net, &[4, 32].map(|size| vec![("h", size)]));
+}
+
+pub(super) fn all(cases: &mut Cases) {
+    cases.family("an_encoder_layer_is_seven_groups", an_encoder_layer_is_seven_groups);
+    cases.family(
+        "a_squeeze_excite_block_pools_scales_and_adds",
+        a_squeeze_excite_block_pools_scales_and_adds,
+    );
 }

@@ -1,12 +1,11 @@
 //! Reductions, norms, softmax.
 
-use super::support::{Net, check, check_at, dims};
+use super::Cases;
+use crate::net::{Net, dims};
 use aot_ir::op::{ReduceOp, UnaryOp};
 use aot_ir::{DType, Dim, Op, Scalar};
-use cargo_aot::lower::Precision;
 
-#[test]
-fn reductions_over_any_axes() {
+fn reductions_over_any_axes(cases: &mut Cases) {
     for op in ReduceOp::ALL {
         for axes in [vec![0], vec![1], vec![2], vec![0, 2], vec![0, 1, 2]] {
             for keep_dims in [false, true] {
@@ -16,28 +15,26 @@ fn reductions_over_any_axes() {
                 let y = net.op(Op::Reduce { op: *op, axes: axes.clone(), keep_dims }, &[x]);
                 let y = net.unary(UnaryOp::Neg, y);
                 net.output(y);
-                assert_eq!(super::support::steps(&net.graph), 1);
-                check(&net);
+                net.groups(1);
+                cases.add(net);
             }
         }
     }
 }
 
-#[test]
-fn integer_and_boolean_reductions() {
+fn integer_and_boolean_reductions(cases: &mut Cases) {
     for dtype in [DType::I64, DType::I32, DType::Bool] {
         for op in [ReduceOp::Max, ReduceOp::Min] {
             let mut net = Net::new();
             let x = net.input(dtype, &dims(&[3, 4]));
             let y = net.op(Op::Reduce { op, axes: vec![1], keep_dims: false }, &[x]);
             net.output(y);
-            check(&net);
+            cases.add(net);
         }
     }
 }
 
-#[test]
-fn arg_reductions_choose_among_equals() {
+fn arg_reductions_choose_among_equals(cases: &mut Cases) {
     for max in [false, true] {
         for last in [false, true] {
             let mut net = Net::new();
@@ -45,13 +42,12 @@ fn arg_reductions_choose_among_equals() {
             let op = Op::ArgReduce { max, axis: 1, keep_dims: true, last };
             let y = net.op(op, &[x]);
             net.output(y);
-            check(&net);
+            cases.add(net);
         }
     }
 }
 
-#[test]
-fn softmax_and_norms_fuse_what_follows() {
+fn softmax_and_norms_fuse_what_follows(cases: &mut Cases) {
     let mut net = Net::new();
     let n = net.symbol("n", 1, 9, 1);
     let x = net.input(DType::F32, &[n, Dim::from(6), Dim::from(4)]);
@@ -66,8 +62,13 @@ fn softmax_and_norms_fuse_what_follows() {
     for v in [s, l, m, r] {
         net.output(v);
     }
-    assert_eq!(super::support::steps(&net.graph), 4);
-    for size in [1, 9] {
-        check_at(&net.graph, Precision::F32, 1e-5, &[("n", size)]);
-    }
+    net.groups(4);
+    cases.at(net, &[1, 9].map(|size| vec![("n", size)]));
+}
+
+pub(super) fn all(cases: &mut Cases) {
+    cases.family("reductions_over_any_axes", reductions_over_any_axes);
+    cases.family("integer_and_boolean_reductions", integer_and_boolean_reductions);
+    cases.family("arg_reductions_choose_among_equals", arg_reductions_choose_among_equals);
+    cases.family("softmax_and_norms_fuse_what_follows", softmax_and_norms_fuse_what_follows);
 }

@@ -1,0 +1,165 @@
+//! Graphs for tests, and random inputs for them.
+
+use aot_ir::dim::Symbol;
+use aot_ir::exec::Tensor;
+use aot_ir::op::{BinaryOp, UnaryOp};
+use aot_ir::{Constant, DType, Dim, Graph, Op, ValueId};
+
+/// A small deterministic generator (xorshift64*).
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// In -1..1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    /// In 0..n.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+}
+
+/// A graph in the making.
+#[derive(Debug)]
+pub struct Net {
+    pub graph: Graph,
+    random: Random,
+    nodes: usize,
+    pub(crate) groups: Option<usize>,
+    pub(crate) slack: f64,
+}
+
+impl Net {
+    pub fn new() -> Self {
+        Self {
+            graph: Graph::new("net"),
+            random: Random::new(7),
+            nodes: 0,
+            groups: None,
+            slack: 1.0,
+        }
+    }
+
+    /// A run of it must be this many groups.
+    pub fn groups(&mut self, groups: usize) {
+        self.groups = Some(groups);
+    }
+
+    /// Its arithmetic loses this many times more than the tolerance of its precision allows.
+    pub fn loosen(&mut self, slack: f64) {
+        self.slack = slack;
+    }
+
+    pub fn symbol(&mut self, name: &str, lo: i64, hi: i64, step: i64) -> Dim {
+        let id = self.graph.symbols.add(Symbol::new(name, lo, hi, step));
+        self.graph.symbols.dim(id)
+    }
+
+    pub fn input(&mut self, dtype: DType, shape: &[Dim]) -> ValueId {
+        let name = format!("x{}", self.graph.inputs.len());
+        self.graph.add_input(name, dtype, shape.to_vec())
+    }
+
+    /// A constant of random floats.
+    pub fn weight(&mut self, shape: &[usize]) -> ValueId {
+        let n: usize = shape.iter().product();
+        let scale = (shape.iter().skip(1).product::<usize>().max(1) as f64).sqrt().recip();
+        let values: Vec<f32> = (0..n).map(|_| (self.random.unit() * scale) as f32).collect();
+        self.floats(shape, &values)
+    }
+
+    pub fn floats(&mut self, shape: &[usize], values: &[f32]) -> ValueId {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let constant = Constant {
+            name: "w".into(),
+            dtype: DType::F32,
+            shape: shape.to_vec(),
+            bytes: bytes.into(),
+        };
+        self.graph.add_constant(constant).expect("a valid network")
+    }
+
+    pub fn ints(&mut self, shape: &[usize], values: &[i64]) -> ValueId {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let constant = Constant {
+            name: "i".into(),
+            dtype: DType::I64,
+            shape: shape.to_vec(),
+            bytes: bytes.into(),
+        };
+        self.graph.add_constant(constant).expect("a valid network")
+    }
+
+    pub fn op(&mut self, op: Op, inputs: &[ValueId]) -> ValueId {
+        self.nodes += 1;
+        let name = format!("{}_{}", op.name(), self.nodes);
+        self.graph.add1(op, inputs, name).expect("a valid network")
+    }
+
+    pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.op(Op::Binary(BinaryOp::Add), &[a, b])
+    }
+
+    pub fn mul(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.op(Op::Binary(BinaryOp::Mul), &[a, b])
+    }
+
+    pub fn unary(&mut self, op: UnaryOp, x: ValueId) -> ValueId {
+        self.op(Op::Unary(op), &[x])
+    }
+
+    pub fn output(&mut self, value: ValueId) {
+        let name = format!("y{}", self.graph.outputs.len());
+        self.graph.outputs.push((name, value));
+    }
+}
+
+/// Constant extents.
+pub fn dims(shape: &[i64]) -> Vec<Dim> {
+    shape.iter().map(|d| Dim::from(*d)).collect()
+}
+
+/// Random inputs for sizes given by name; integers are in `0..4`.
+pub fn inputs(graph: &Graph, sizes: &[(String, i64)], seed: u64) -> (Vec<i64>, Vec<Tensor>) {
+    let atoms: Vec<i64> = graph
+        .symbols
+        .iter()
+        .map(|(_, s)| {
+            let size =
+                sizes.iter().find(|(name, _)| *name == s.name).expect("a size for every symbol").1;
+            s.atom_of(size).expect("a size in range")
+        })
+        .collect();
+    let mut random = Random::new(seed + 11);
+    let tensors = graph.inputs.iter().map(|v| {
+        let value = &graph[*v];
+        let shape: Vec<usize> = value
+            .shape
+            .iter()
+            .map(|d| d.eval(&atoms[..]).expect("a valid network") as usize)
+            .collect();
+        let n: usize = shape.iter().product();
+        let values: Vec<f64> = (0..n)
+            .map(|_| match value.dtype {
+                DType::Bool => random.below(2) as f64,
+                t if t.is_int() => random.below(4) as f64,
+                _ => random.unit() * 2.0,
+            })
+            .collect();
+        Tensor::from_f64(value.dtype, shape, &values).expect("a valid network")
+    });
+    (atoms.clone(), tensors.collect())
+}

@@ -1,0 +1,3 @@
+//! Workspace tests, one binary for all.
+
+mod groups;
