@@ -40,7 +40,8 @@ pub(super) struct Analysis<'g> {
     pub(super) is_output: Vec<bool>,
     /// Whether a value depends on constants only.
     pub(super) is_const: Vec<bool>,
-    /// Whether a contraction or attention is among a value's ancestors.
+    /// Whether a contraction, attention, norm or softmax is among a value's ancestors, so that its
+    /// magnitude is that of activations.
     pub(super) is_activation: Vec<bool>,
     /// Nodes in order of execution: those of constants first.
     pub(super) order: Vec<NodeId>,
@@ -87,6 +88,7 @@ impl<'g> Analysis<'g> {
             let role = roles[id.index()];
             let own = if role.is_anchor() { position[id.index()] + 1 } else { 0 };
             let active = matches!(role, Role::Contraction | Role::Attention)
+                || matches!(node.op, Op::Normalize { .. } | Op::Softmax { .. })
                 || node.inputs.iter().any(|v| is_activation[v.index()]);
             for out in &node.outputs {
                 last_anchor[out.index()] = above.max(own);
@@ -123,6 +125,35 @@ impl<'g> Analysis<'g> {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| scope.proves_eq(a, b))
     }
 
+    /// The type that a value is wanted in if matrix operands are all that it is used for.
+    fn matrix_type(&self, value: ValueId) -> Option<DType> {
+        if self.is_output[value.index()] {
+            return None;
+        }
+        let mut wanted = None;
+        for &id in &self.uses[value.index()] {
+            let node = &self.graph[id];
+            let operands = match self.role(id) {
+                Role::Contraction => 2,
+                Role::Attention => 3,
+                _ => 0,
+            };
+            let here = if operands > 0 {
+                let direct = node.inputs[..operands].contains(&value)
+                    && !node.inputs[operands..].contains(&value);
+                direct.then(|| operand_type(self.math(node)))?
+            } else if is_movement(&node.op) {
+                self.matrix_type(node.outputs[0])?
+            } else {
+                return None;
+            };
+            if *wanted.get_or_insert(here) != here {
+                return None;
+            }
+        }
+        wanted
+    }
+
     fn precision(&self, node: &Node) -> Precision {
         self.options.precision_of(&node.name)
     }
@@ -131,6 +162,12 @@ impl<'g> Analysis<'g> {
     pub(super) fn storage(&self, value: ValueId) -> DType {
         let v = &self.graph[value];
         let Def::Node(node, _) = v.def else { return v.dtype };
+        if self.is_const[value.index()]
+            && v.dtype.is_float()
+            && let Some(dtype) = self.matrix_type(value)
+        {
+            return dtype;
+        }
         if v.dtype != DType::F32
             || self.is_output[value.index()]
             || !self.is_activation[value.index()]
