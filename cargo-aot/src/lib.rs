@@ -7,3 +7,4 @@ pub mod lower;
 pub mod manifest;
 pub mod npy;
 pub mod passes;
+pub mod pipeline;

@@ -91,6 +91,10 @@ impl Global {
 pub enum Command {
     /// Write a commented Aot.toml and the generated crate's stub, and depend on it in Cargo.toml
     Init(InitArgs),
+    /// Import and plan models without compiling kernels
+    Check(CheckArgs),
+    /// Show inputs, outputs, dims, kernels, launches and memory of models
+    Inspect(InspectArgs),
     /// Install the CUDA compiler, or say which one is used
     Toolchain(ToolchainArgs),
     /// Remove artifacts
@@ -126,6 +130,28 @@ pub struct CleanArgs {
     /// Only say what would be removed
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// `cargo aot check`
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Models of the manifest [default: all]
+    #[arg(value_name = "MODEL")]
+    pub models: Vec<String>,
+}
+
+/// `cargo aot inspect`
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Models of the manifest [default: all]
+    #[arg(value_name = "MODEL")]
+    pub models: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Print the CUDA source of the kernels of this name or key
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
+    pub kernel: Option<String>,
 }
 
 /// `cargo aot toolchain`

@@ -69,7 +69,7 @@ fn measure(dir: &Path) -> Size {
 }
 
 /// `bytes` with a binary unit: `1.5 MiB`.
-pub(super) fn human_bytes(bytes: u64) -> String {
+pub fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
         return format!("{bytes} B");

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::exit::Exit;
 use crate::build::places::CACHE_DIR_VAR;
 use crate::build::toolchain::InstallError;
-use crate::manifest::{Diagnostic, ManifestError, NameError, SourceFile};
+use crate::manifest::{ManifestError, NameError, SourceFile};
+use crate::pipeline::ModelError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -75,16 +76,6 @@ pub enum CliError {
     /// The manifest can't be read or is wrong.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// A model's dims or inputs in the manifest are not those of its file.
-    #[error("{} error(s) in `{}`", .diagnostics.len(), .file.path.display())]
-    Diagnostics {
-        /// What they point into.
-        file: SourceFile,
-        /// The errors.
-        diagnostics: Vec<Diagnostic>,
-        /// The code to exit with.
-        exit: Exit,
-    },
     /// A model that the manifest doesn't have.
     #[error("there is no model `{name}`{}", suggestion(.near))]
     NoModel {
@@ -102,6 +93,25 @@ pub enum CliError {
     /// A template of ours is wrong.
     #[error("failed to write from a template")]
     Template(#[from] minijinja::Error),
+    /// Models that can't be built.
+    #[error("{} can't be built", model_list(.failed))]
+    Models {
+        /// The manifest, for diagnostics.
+        file: SourceFile,
+        /// Each model with its error.
+        failed: Vec<(String, ModelError)>,
+    },
+    /// A kernel that no model has.
+    #[error("there is no kernel `{name}`{}", suggestion(.near))]
+    NoKernel {
+        /// The name given.
+        name: String,
+        /// A name that is like it.
+        near: Option<String>,
+    },
+    /// Threads could not be started.
+    #[error("failed to start threads: {0}")]
+    Threads(String),
     /// The file system refused.
     #[error("failed to {action} `{}`", path.display())]
     Io {
@@ -127,13 +137,22 @@ impl CliError {
             CliError::Ambiguous(_)
             | CliError::NoPackage { .. }
             | CliError::NoModel { .. }
+            | CliError::NoKernel { .. }
             | CliError::Name { .. }
             | CliError::UnknownGpu(_)
             | CliError::NoModelFile(_) => Exit::Usage,
-            CliError::Diagnostics { exit, .. } => *exit,
+            CliError::Models { failed, .. } => {
+                let of_manifest = |error: &ModelError| matches!(error, ModelError::Manifest(_));
+                if failed.iter().all(|(_, error)| of_manifest(error)) {
+                    Exit::Manifest
+                } else {
+                    Exit::Model
+                }
+            }
             CliError::Install(_) => Exit::Toolchain,
             CliError::Exists(_)
             | CliError::NoCache
+            | CliError::Threads(_)
             | CliError::NotOurs(_)
             | CliError::Template(_)
             | CliError::DependencyExists { .. }
@@ -150,4 +169,10 @@ impl CliError {
 
 fn suggestion(near: &Option<String>) -> String {
     near.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn model_list(failed: &[(String, ModelError)]) -> String {
+    let names: Vec<_> = failed.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let what = if names.len() == 1 { "model" } else { "models" };
+    format!("{what} {}", names.join(", "))
 }

@@ -3,12 +3,15 @@
 mod args;
 mod cache;
 mod cargo_config;
+mod check;
 mod clean;
 mod completions;
 mod doctor;
 mod error;
 mod exit;
 mod init;
+mod inspect;
+mod models;
 mod project;
 mod run_command;
 mod runtime_dependency;
@@ -20,6 +23,7 @@ mod workspace;
 mod write;
 
 pub use args::{Aot, Cargo, Command, Global};
+pub use clean::human_bytes;
 pub use error::CliError;
 pub use exit::Exit;
 pub use project::{Project, Selection};

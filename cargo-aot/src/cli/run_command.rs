@@ -9,8 +9,9 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::project::{Project, Selection};
 use super::shell::Shell;
-use super::{cache, clean, completions, doctor, init, toolchain};
+use super::{cache, check, clean, completions, doctor, init, inspect, toolchain};
 use crate::manifest::ManifestError;
+use crate::pipeline::ModelError;
 
 /// Runs the command that the process was started for.
 pub fn main() -> ExitCode {
@@ -44,6 +45,12 @@ fn dispatch(aot: &Aot, shell: &Shell) -> Result<Exit, CliError> {
     match &aot.command {
         Command::Init(args) => init::run(args, &Project::find_for_init(&selection, &cwd)?, shell)?,
         Command::Clean(args) => clean::run(args, &Project::find(&selection, &cwd)?, shell)?,
+        Command::Check(args) => {
+            check::run(args, &Project::find(&selection, &cwd)?, &aot.global, shell)?;
+        }
+        Command::Inspect(args) => {
+            inspect::run(args, &Project::find(&selection, &cwd)?, &aot.global, shell)?;
+        }
         Command::Toolchain(args) => {
             let project = Project::find(&selection, &cwd).ok();
             toolchain::run(args, project.as_ref(), &aot.global, shell)?;
@@ -57,9 +64,16 @@ fn dispatch(aot: &Aot, shell: &Shell) -> Result<Exit, CliError> {
 
 fn report(shell: &Shell, error: &CliError) {
     match error {
-        CliError::Manifest(ManifestError::Invalid { file, diagnostics })
-        | CliError::Diagnostics { file, diagnostics, .. } => {
+        CliError::Manifest(ManifestError::Invalid { file, diagnostics }) => {
             shell.diagnostics(file, diagnostics);
+        }
+        CliError::Models { file, failed } => {
+            for (model, error) in failed {
+                match error {
+                    ModelError::Manifest(problems) => shell.diagnostics(file, &problems.0),
+                    other => shell.error_in(&format!("model `{model}`"), other),
+                }
+            }
         }
         _ => {}
     }

@@ -119,6 +119,12 @@ impl Shell {
 
     /// An error with all of its causes.
     pub fn error(&self, error: &dyn Error) {
+        self.error_in("", error);
+    }
+
+    /// An error with all of its causes, and what it is about.
+    pub fn error_in(&self, what: &str, error: &dyn Error) {
+        let what = if what.is_empty() { String::new() } else { format!("{what}: ") };
         let mut causes = Vec::new();
         let mut next = error.source();
         while let Some(cause) = next {
@@ -127,7 +133,7 @@ impl Shell {
         }
         match self.format {
             MessageFormat::Human => {
-                self.line(&format!("{}: {error}", self.paint("1;31", "error")));
+                self.line(&format!("{}: {what}{error}", self.paint("1;31", "error")));
                 if !causes.is_empty() {
                     self.line("\nCaused by:");
                 }
@@ -137,7 +143,7 @@ impl Shell {
             }
             MessageFormat::Json => self.message(&serde_json::json!({
                 "reason": "message", "severity": "error",
-                "message": error.to_string(), "causes": causes,
+                "message": format!("{what}{error}"), "causes": causes,
             })),
         }
     }

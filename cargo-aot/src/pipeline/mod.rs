@@ -1,0 +1,22 @@
+//! From a model of the manifest to what is compiled for it: import, plan, and what can be said of
+//! the result.
+
+mod error;
+mod import;
+mod model;
+mod options;
+mod plan;
+mod summary;
+mod text;
+mod work;
+
+pub use error::ModelError;
+pub use import::{ManifestProblems, import_model};
+pub use model::{Prepared, prepare, with_plan};
+pub use options::{bucket_bounds, import_options, lower_options, targets};
+pub use plan::{Planned, assemble_model, lower_model};
+pub use summary::{
+    BufferSummary, DimSummary, KernelSummary, LaunchSummary, MemorySummary, ModelSummary,
+    PortSummary, TargetSummary,
+};
+pub use work::Work;

@@ -1,0 +1,52 @@
+//! All steps of one model that need no compiler.
+
+use std::path::PathBuf;
+
+use aot_ir::Graph;
+
+use super::error::ModelError;
+use super::import::import_model;
+use super::options::lower_options;
+use super::plan::{Planned, assemble_model, lower_model};
+use crate::manifest::{Manifest, Model};
+use crate::passes;
+
+/// A model's graph, ready for lowering.
+#[derive(Debug)]
+pub struct Prepared {
+    /// As the file has it.
+    pub imported: Graph,
+    /// After the passes.
+    pub graph: Graph,
+    /// What is odd about the file.
+    pub warnings: Vec<String>,
+    /// The file's own key-value metadata.
+    pub metadata: Vec<(String, String)>,
+    /// Every file that was read, the model itself first.
+    pub sources: Vec<PathBuf>,
+}
+
+/// Imports `model` and applies the passes.
+pub fn prepare(manifest: &Manifest, model: &Model) -> Result<Prepared, ModelError> {
+    let imported = import_model(manifest, model)?;
+    let graph = passes::run(&imported.graph, &passes::Options::default())?;
+    Ok(Prepared {
+        imported: imported.graph,
+        graph,
+        warnings: imported.warnings,
+        metadata: imported.metadata.into_iter().collect(),
+        sources: imported.sources,
+    })
+}
+
+/// Plans a prepared model for all of the manifest's targets and hands the plan to `then`.
+pub fn with_plan<T>(
+    manifest: &Manifest,
+    model: &Model,
+    prepared: &Prepared,
+    then: impl FnOnce(&Planned<'_>) -> T,
+) -> Result<T, ModelError> {
+    let options = lower_options(model);
+    let plan = lower_model(&prepared.graph, &options)?;
+    Ok(then(&assemble_model(plan, model, &manifest.target)?))
+}

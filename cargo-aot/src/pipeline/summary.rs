@@ -1,0 +1,314 @@
+//! What can be said of a planned model, for `inspect` and `check`.
+
+use std::collections::BTreeMap;
+
+use aot_ir::{Dim, Scope, Symbols};
+use aot_runtime::program::{Buffer, Place, Port, Program, Step, Target};
+use serde::Serialize;
+
+use super::plan::Planned;
+use super::work::Work;
+use crate::manifest::{DimKind, Manifest, Model};
+
+/// A model, planned. Sizes in bytes are those at the greatest sizes of all dims.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelSummary {
+    /// The name in the manifest.
+    pub name: String,
+    /// The model file.
+    pub source: String,
+    /// What matrix units compute in.
+    pub precision: &'static str,
+    /// Inputs in order.
+    pub inputs: Vec<PortSummary>,
+    /// Outputs in order.
+    pub outputs: Vec<PortSummary>,
+    /// Sizes chosen at run time.
+    pub dims: Vec<DimSummary>,
+    /// Nodes of the imported graph.
+    pub nodes: usize,
+    /// Launches of a run.
+    pub launches: usize,
+    /// Launches when the model is loaded.
+    pub prepare_launches: usize,
+    /// By architecture.
+    pub targets: Vec<TargetSummary>,
+    /// What launches read and write.
+    pub buffers: Vec<BufferSummary>,
+    /// Memory on the device.
+    pub memory: MemorySummary,
+    /// A run at the greatest sizes.
+    pub work: Work,
+    /// What is odd about the model.
+    pub warnings: Vec<String>,
+}
+
+/// An input or output.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortSummary {
+    /// The name in the model.
+    pub name: String,
+    /// Element type.
+    pub dtype: String,
+    /// Extents as text.
+    pub shape: Vec<String>,
+}
+
+/// A size chosen at run time.
+#[derive(Clone, Debug, Serialize)]
+pub struct DimSummary {
+    /// Its name.
+    pub name: String,
+    /// Least size.
+    pub min: i64,
+    /// Greatest size.
+    pub max: i64,
+    /// Distance of sizes.
+    pub step: i64,
+    /// Bounds that memory is planned for.
+    pub buckets: Vec<u64>,
+    /// Where the manifest gives the range.
+    pub line: Option<usize>,
+}
+
+/// What runs on an architecture.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetSummary {
+    /// `sm_90a`
+    pub arch: String,
+    /// Whether images are PTX.
+    pub ptx: bool,
+    /// Distinct kernels of a run, by the text they are compiled from.
+    pub distinct_kernels: usize,
+    /// The kernels, those of `prepare` included.
+    pub kernels: Vec<KernelSummary>,
+    /// Launches of a run in order.
+    pub launches: Vec<LaunchSummary>,
+}
+
+/// A kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct KernelSummary {
+    /// Its function; `inspect --kernel` shows the text by this name or the key.
+    pub name: String,
+    /// Identity of its text, in hexadecimal.
+    pub key: String,
+    /// The schedule.
+    pub schedule: String,
+    /// Threads per block.
+    pub threads: u32,
+    /// Bytes of dynamic shared memory per block.
+    pub shared: u32,
+    /// How many launches of a run use it.
+    pub launches: usize,
+    /// The first group it was made for.
+    pub group: String,
+    /// Nodes of the model that it computes.
+    pub nodes: Vec<String>,
+}
+
+/// A launch.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaunchSummary {
+    /// What it computes.
+    pub group: String,
+    /// Its kernels: the first for the greatest sizes is the one that counts there.
+    pub kernels: Vec<String>,
+    /// Work at the greatest sizes.
+    pub work: Work,
+}
+
+/// Memory that launches read or write.
+#[derive(Clone, Debug, Serialize)]
+pub struct BufferSummary {
+    /// `input`, `output`, `weight`, `prepared`, `arena` or `scratch`.
+    pub place: &'static str,
+    /// Element type.
+    pub dtype: String,
+    /// Number of elements as text.
+    pub elements: String,
+    /// Bytes at the greatest sizes.
+    pub bytes: u64,
+}
+
+/// Bytes on the device at the greatest sizes.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct MemorySummary {
+    /// Weights as in the file.
+    pub weights: u64,
+    /// Weights in the form that kernels take them.
+    pub prepared: u64,
+    /// What a run needs besides inputs and outputs.
+    pub arena: u64,
+    /// Scratch of kernels.
+    pub scratch: u64,
+}
+
+impl MemorySummary {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.weights + self.prepared + self.arena + self.scratch
+    }
+}
+
+impl ModelSummary {
+    /// What can be said of `planned`.
+    pub fn new(
+        manifest: &Manifest,
+        model: &Model,
+        planned: &Planned<'_>,
+        warnings: Vec<String>,
+    ) -> Self {
+        let program = &planned.assembled.program;
+        let symbols = &program.symbols;
+        let largest: Vec<i64> = symbols.iter().map(|(_, symbol)| symbol.hi).collect();
+        let groups: Vec<_> = planned.plan.prepare.iter().chain(&planned.plan.steps).collect();
+        let works: Vec<Work> = groups.iter().map(|group| Work::of(group, &largest)).collect();
+        let prepare = planned.plan.prepare.len();
+        let mut work = Work::default();
+        works[prepare..].iter().for_each(|each| work += *each);
+        let buffers: Vec<_> =
+            program.buffers.iter().map(|buffer| buffer_summary(buffer, symbols)).collect();
+        let sum = |place: &str| {
+            buffers.iter().filter(|buffer| buffer.place == place).map(|buffer| buffer.bytes).sum()
+        };
+        let labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
+        Self {
+            name: model.name.get_ref().clone(),
+            source: model.source.get_ref().display().to_string(),
+            precision: model.precision.name(),
+            inputs: ports(&program.inputs, symbols),
+            outputs: ports(&program.outputs, symbols),
+            dims: dims(manifest, model, symbols),
+            nodes: planned.plan.graph.nodes().len(),
+            launches: program.steps.len(),
+            prepare_launches: prepare,
+            targets: program
+                .targets
+                .iter()
+                .map(|target| target_summary(target, planned, &labels, &works))
+                .collect(),
+            memory: MemorySummary {
+                weights: sum("weight"),
+                prepared: sum("prepared"),
+                arena: program.plans.last().map_or(0, |plan| plan.total),
+                scratch: sum("scratch"),
+            },
+            buffers,
+            work,
+            warnings,
+        }
+    }
+}
+
+fn ports(ports: &[Port], symbols: &Symbols) -> Vec<PortSummary> {
+    let port = |port: &Port| PortSummary {
+        name: port.name.clone(),
+        dtype: port.dtype.to_string(),
+        shape: port.shape.iter().map(|dim| symbols.show(dim)).collect(),
+    };
+    ports.iter().map(port).collect()
+}
+
+fn dims(manifest: &Manifest, model: &Model, symbols: &Symbols) -> Vec<DimSummary> {
+    symbols
+        .iter()
+        .map(|(_, symbol)| {
+            let spec = model.dim(&symbol.name);
+            let buckets = match spec.map(|spec| &spec.kind) {
+                Some(DimKind::Range { buckets, .. }) => buckets.clone(),
+                _ => Vec::new(),
+            };
+            DimSummary {
+                name: symbol.name.clone(),
+                min: symbol.min_size(),
+                max: symbol.max_size(),
+                step: symbol.scale,
+                buckets,
+                line: spec.map(|spec| manifest.line_of(&spec.span)),
+            }
+        })
+        .collect()
+}
+
+fn largest(dim: &Dim, symbols: &Symbols) -> u64 {
+    u64::try_from(Scope::new(symbols).interval(dim).hi).unwrap_or(0)
+}
+
+fn buffer_summary(buffer: &Buffer, symbols: &Symbols) -> BufferSummary {
+    let place = match buffer.place {
+        Place::Input(_) => "input",
+        Place::Output(_) => "output",
+        Place::Weight(_) => "weight",
+        Place::Prepared => "prepared",
+        Place::Arena => "arena",
+        Place::PrepareScratch | Place::ZeroedScratch => "scratch",
+        _ => "other",
+    };
+    let elements = largest(&buffer.elements, symbols);
+    BufferSummary {
+        place,
+        dtype: buffer.dtype.to_string(),
+        elements: symbols.show(&buffer.elements),
+        bytes: buffer.dtype.bytes_for(elements).unwrap_or(u64::MAX),
+    }
+}
+
+fn target_summary(
+    target: &Target,
+    planned: &Planned<'_>,
+    labels: &[&str],
+    works: &[Work],
+) -> TargetSummary {
+    let program: &Program = &planned.assembled.program;
+    let mut uses: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut launches = Vec::new();
+    for step in &program.steps {
+        let Step::Launch(index) = step else { continue };
+        let index = *index as usize;
+        let Some(variants) = target.launches.get(index) else { continue };
+        let mut names = Vec::new();
+        for variant in variants {
+            *uses.entry(variant.kernel).or_default() += 1;
+            names.extend(target.kernels.get(variant.kernel as usize).map(|k| k.entry.clone()));
+        }
+        let work = works.get(index).copied().unwrap_or_default();
+        let group = labels.get(index).copied().unwrap_or_default().to_owned();
+        launches.push(LaunchSummary { group, kernels: names, work });
+    }
+    let mut keys: Vec<_> = uses
+        .keys()
+        .filter_map(|kernel| target.kernels.get(*kernel as usize))
+        .map(|k| k.key)
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let kernels = target.kernels.iter().enumerate().map(|(index, kernel)| {
+        let units = &planned.assembled.kernels;
+        let unit = units.iter().find(|unit| {
+            unit.key == kernel.key && unit.arch == target.arch && unit.ptx == target.ptx
+        });
+        KernelSummary {
+            name: kernel.entry.clone(),
+            key: hex(&kernel.key),
+            schedule: unit.map(|unit| unit.kernel.schedule.clone()).unwrap_or_default(),
+            threads: kernel.threads,
+            shared: kernel.shared,
+            launches: uses.get(&(index as u32)).copied().unwrap_or(0),
+            group: unit.map(|unit| unit.group.clone()).unwrap_or_default(),
+            nodes: unit.map(|unit| unit.nodes.clone()).unwrap_or_default(),
+        }
+    });
+    TargetSummary {
+        arch: target.arch.to_string(),
+        ptx: target.ptx,
+        distinct_kernels: keys.len(),
+        kernels: kernels.collect(),
+        launches,
+    }
+}
+
+/// The first bytes of a key, enough to tell kernels apart.
+fn hex(key: &[u8; 32]) -> String {
+    key[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

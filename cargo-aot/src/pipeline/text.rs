@@ -1,0 +1,90 @@
+//! A model's summary as text for people.
+
+use std::fmt::{self, Display, Write};
+
+use super::summary::{DimSummary, ModelSummary, PortSummary, TargetSummary};
+use crate::cli::human_bytes;
+
+impl Display for ModelSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} ({}, {})", self.name, self.source, self.precision)?;
+        ports(f, "inputs", &self.inputs)?;
+        ports(f, "outputs", &self.outputs)?;
+        for (index, dim) in self.dims.iter().enumerate() {
+            writeln!(f, "  {:9}{}", if index == 0 { "dims" } else { "" }, dim_text(dim))?;
+        }
+        writeln!(
+            f,
+            "  {:9}{} for {} nodes; {} when loaded",
+            "launches", self.launches, self.nodes, self.prepare_launches
+        )?;
+        writeln!(
+            f,
+            "  {:9}weights {}, prepared {}, a run {}, scratch {}",
+            "memory",
+            human_bytes(self.memory.weights),
+            human_bytes(self.memory.prepared),
+            human_bytes(self.memory.arena),
+            human_bytes(self.memory.scratch),
+        )?;
+        writeln!(
+            f,
+            "  {:9}{:.3} GFLOP and {} moved at the greatest sizes",
+            "work",
+            self.work.flop / 1e9,
+            human_bytes(self.work.bytes as u64),
+        )?;
+        for target in &self.targets {
+            target_text(f, target)?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "  warning: {warning}")?;
+        }
+        Ok(())
+    }
+}
+
+fn ports(f: &mut fmt::Formatter<'_>, what: &str, ports: &[PortSummary]) -> fmt::Result {
+    for (index, port) in ports.iter().enumerate() {
+        let what = if index == 0 { what } else { "" };
+        writeln!(f, "  {what:9}{}: {}[{}]", port.name, port.dtype, port.shape.join(", "))?;
+    }
+    Ok(())
+}
+
+fn dim_text(dim: &DimSummary) -> String {
+    let mut text = format!("{} in {}..={}", dim.name, dim.min, dim.max);
+    if dim.step != 1 {
+        let _ = write!(text, " by {}", dim.step);
+    }
+    if dim.buckets.len() > 1 {
+        let buckets: Vec<_> = dim.buckets.iter().map(ToString::to_string).collect();
+        let _ = write!(text, ", buckets {}", buckets.join(" "));
+    }
+    if let Some(line) = dim.line {
+        let _ = write!(text, " (Aot.toml line {line})");
+    }
+    text
+}
+
+fn target_text(f: &mut fmt::Formatter<'_>, target: &TargetSummary) -> fmt::Result {
+    let kind = if target.ptx { " (PTX)" } else { "" };
+    writeln!(f, "  {}{kind}: {} distinct kernels", target.arch, target.distinct_kernels)?;
+    let width = target.kernels.iter().map(|kernel| kernel.name.len()).max().unwrap_or(0);
+    for kernel in &target.kernels {
+        let count = match kernel.launches {
+            0 => "loads".to_owned(),
+            n => format!("{n}x"),
+        };
+        writeln!(
+            f,
+            "    {count:>5} {:width$}  {:4} threads {:>9}  {}  {}",
+            kernel.name,
+            kernel.threads,
+            human_bytes(u64::from(kernel.shared)),
+            kernel.schedule,
+            kernel.group,
+        )?;
+    }
+    Ok(())
+}
