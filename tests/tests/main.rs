@@ -1,3 +1,4 @@
 //! Workspace tests, one binary for all.
 
+mod conformance;
 mod groups;

@@ -17,4 +17,4 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 
-pub use model::{describe, import};
+pub use model::{describe, import, read_tensor};

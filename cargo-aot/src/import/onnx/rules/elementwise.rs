@@ -65,7 +65,8 @@ pub(super) const RULES: &[Entry] = &[
     onnx("Cast", cast),
     onnx("CastLike", |c| {
         let (x, like) = (c.x(0)?, c.x(1)?);
-        Ok(vec![c.cast_like(x, like)?])
+        let to = c.dtype(like);
+        Ok(vec![cast_as_asked(c, x, to)?])
     }),
     onnx("Clip", clip),
     since(11, "Clip", clip_inputs),
@@ -148,9 +149,40 @@ fn is_inf(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 fn cast(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     match c.dtype_attr("to")? {
-        Some(to) => Ok(vec![c.cast(x, to)?]),
+        Some(to) => Ok(vec![cast_as_asked(c, x, to)?]),
         None => wrong("attribute `to` is missing"),
     }
+}
+
+/// ONNX's Cast: to 8-bit floats it saturates unless told not to, to 4-bit integers it wraps.
+fn cast_as_asked(c: &mut Call<'_>, x: Tensor, to: DType) -> OpResult {
+    if to.bits() == 4 && c.dtype(x) != to {
+        let wide = c.cast(x, DType::I32)?;
+        let low = c.with(BinaryOp::Mod, wide, 16.0)?;
+        if to == DType::U4 {
+            return c.cast(low, to);
+        }
+        let negative = c.with(BinaryOp::Ge, low, 8.0)?;
+        let wrapped = c.with(BinaryOp::Sub, low, 16.0)?;
+        let value = c.select(negative, wrapped, low)?;
+        return c.cast(value, to);
+    }
+    if c.flag("saturate", true) { cast_saturated(c, x, to) } else { c.cast(x, to) }
+}
+
+/// A conversion in which what is too large becomes the type's largest number.
+pub(super) fn cast_saturated(c: &mut Call<'_>, x: Tensor, to: DType) -> OpResult {
+    let most = match to {
+        DType::F8E4M3 => 448.0,
+        DType::F8E5M2 => 57344.0,
+        _ => return c.cast(x, to),
+    };
+    if c.dtype(x) == to {
+        return Ok(x);
+    }
+    let x = c.with(BinaryOp::Max, x, -most)?;
+    let x = c.with(BinaryOp::Min, x, most)?;
+    c.cast(x, to)
 }
 
 fn clip(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {

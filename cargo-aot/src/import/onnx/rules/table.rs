@@ -27,6 +27,9 @@ pub(super) const fn since(since: i64, operator: &'static str, rule: Rule) -> Ent
 
 const FAMILIES: &[&[Entry]] = &[
     super::activation::RULES,
+    super::quantized::RULES,
+    super::einsum::RULES,
+    super::attention::RULES,
     super::matmul::RULES,
     super::convolution::RULES,
     super::elementwise::RULES,
