@@ -103,6 +103,12 @@ impl Call<'_> {
         text.filter(|t| !t.is_empty()).unwrap_or_else(|| default.to_owned())
     }
 
+    /// A list attribute of texts.
+    pub(super) fn texts(&self, name: &str) -> Option<Vec<String>> {
+        let attribute = self.attribute(name)?;
+        Some(attribute.strings.iter().map(|s| String::from_utf8_lossy(s).into_owned()).collect())
+    }
+
     /// Whether an attribute is there.
     pub(super) fn has(&self, name: &str) -> bool {
         self.attribute(name).is_some()

@@ -25,6 +25,11 @@ pub(super) const fn since(since: i64, operator: &'static str, rule: Rule) -> Ent
     Entry { domain: "", operator, since, rule }
 }
 
+/// An entry of onnxruntime's domain.
+pub(super) const fn microsoft(operator: &'static str, rule: Rule) -> Entry {
+    Entry { domain: "com.microsoft", operator, since: 1, rule }
+}
+
 const FAMILIES: &[&[Entry]] = &[
     super::activation::RULES,
     super::quantized::RULES,
@@ -35,8 +40,10 @@ const FAMILIES: &[&[Entry]] = &[
     super::elementwise::RULES,
     super::generate::RULES,
     super::indexing::RULES,
+    super::microsoft::RULES,
     super::norm::RULES,
     super::pooling::RULES,
+    super::recurrent::RULES,
     super::reduction::RULES,
     super::resize::RULES,
     super::shape::RULES,
