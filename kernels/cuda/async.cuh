@@ -28,6 +28,9 @@ __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 #else
+// Not called: tiles go through registers here.
+template <int kAccess>
+__device__ __forceinline__ void copy_async(unsigned, const void*, int) {}
 __device__ __forceinline__ void copy_async_commit() {}
 template <int kPending>
 __device__ __forceinline__ void copy_async_wait() {}

@@ -28,12 +28,7 @@ __device__ __forceinline__ void store_slice(const Params& p, const Place& z, con
   }
 }
 
-// Shared memory that `store_accumulators` needs, in bytes.
-template <class Out, int kMs, int kNs, int kWarpsM, int kWarpsN>
-constexpr int slice_bytes() {
-  return Out::kAlongN ? kWarpsM * 16 * (kWarpsN * kNs * 8 + 8) * 4 : kWarpsN * 16 * (kWarpsM * kMs * 16 + 4) * 4;
-}
-
+// Needs kWarpsM * 16 lines of the block's n + 8 floats, or kWarpsN * 16 lines of its m + 4.
 // Stores the sums of kWarpsM x kWarpsN warps, each with kMs x kNs matrices of 16 x 8 (layout: mma.cuh).
 template <class Out, int kMs, int kNs, int kWarpsM, int kWarpsN, class Params, class Place>
 __device__ __forceinline__ void store_accumulators(const Params& p, const Place& z, float* slice,

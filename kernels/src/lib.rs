@@ -5,6 +5,7 @@
 //! index maps for all families.
 
 pub mod code;
+pub mod contraction;
 mod family;
 pub mod group;
 mod kernel;

@@ -180,6 +180,11 @@ impl<'a> Emitter<'a> {
         std::mem::take(&mut self.text)
     }
 
+    /// Puts statements that were taken before those since then.
+    pub fn put(&mut self, statements: String) {
+        self.text.insert_str(0, &statements);
+    }
+
     // Bindings.
 
     /// Binds a variable in the current layer.

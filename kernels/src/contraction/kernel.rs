@@ -1,0 +1,152 @@
+//! The text of contraction kernels.
+
+use super::access::{Side, classify};
+use super::collapse::collapse;
+use super::output::output;
+use super::schedule::{Engine, Tile, blocks, choices, shared_bytes, supported};
+use super::side::{place, side};
+use crate::code::{Emit, Emitter, Part, Role};
+use crate::group::{Anchor, Contraction, Group, MathType};
+use crate::kernel::{Kernel, KernelError};
+use aot_ir::dim::VarId;
+use aot_ir::{Arch, DType, Dim, Symbols};
+
+/// Bytes that the least asynchronous copy has.
+const SMALLEST_COPY: i64 = 4;
+
+/// Kernels for a group whose anchor is [`Anchor::Contraction`].
+///
+/// # Errors
+/// If an expression can't be computed on a GPU, or a side has more than 2³¹ rows.
+pub fn kernels(group: &Group, symbols: &Symbols, arch: Arch) -> Result<Vec<Kernel>, KernelError> {
+    let group = collapse(group);
+    let Anchor::Contraction(c) = &group.anchor else {
+        return Err(Emitter::new(&group, symbols).unsupported("its anchor is no contraction"));
+    };
+    let scope = group.scope(symbols);
+    let math = supported(c.math, arch);
+    let (batch, m, n) = (group.volume(&c.batch), group.volume(&c.m), group.volume(&c.n));
+    let chosen = choices(&scope, math, arch, [&batch, &m, &n]);
+    chosen
+        .into_iter()
+        .map(|choice| {
+            let Text { source, args, shared, name } = text(&group, c, symbols, math, choice.tile)?;
+            let grid = blocks(&scope, choice.tile, [&batch, &m, &n]);
+            Ok(Kernel {
+                source,
+                entry: ENTRY.to_owned(),
+                options: Vec::new(),
+                schedule: name,
+                when: choice.when,
+                grid: [grid, Dim::ONE, Dim::ONE],
+                threads: threads(choice.tile),
+                shared,
+                args,
+            })
+        })
+        .collect()
+}
+
+const ENTRY: &str = "aot_contraction";
+
+struct Text {
+    source: String,
+    args: Vec<crate::kernel::Arg>,
+    shared: u32,
+    name: String,
+}
+
+fn threads(tile: Tile) -> u32 {
+    match tile.engine {
+        Engine::Mma { warps_m, warps_n, .. } => warps_m * warps_n * 32,
+        Engine::Fma => 256,
+    }
+}
+
+fn text(
+    group: &Group,
+    c: &Contraction,
+    symbols: &Symbols,
+    math: MathType,
+    tile: Tile,
+) -> Emit<Text> {
+    let mut e = Emitter::new(group, symbols);
+    let left = Side { rows: c.m.clone(), steps: c.k.clone(), element: c.a };
+    let right = Side { rows: c.n.clone(), steps: c.k.clone(), element: c.b };
+    let a = classify(&mut e, &left, math, SMALLEST_COPY);
+    let b = classify(&mut e, &right, math, SMALLEST_COPY);
+    let (real, dtype) = match math {
+        MathType::F64 => ("double", DType::F64),
+        MathType::I32 => ("int", DType::I32),
+        _ => ("float", DType::F32),
+    };
+    e.require(Part::Base);
+    e.require(Part::Types);
+    let mut problem = String::from("struct Problem {\n  static constexpr bool kSplit = false;\n");
+    for (name, vars) in [("m", &c.m), ("n", &c.n), ("k", &c.k)] {
+        let extent = volume(&mut e, vars)?;
+        problem += &format!("  FN int {name}(const Args& p) {{ return {extent}; }}\n");
+    }
+    problem += &place(&mut e, &c.batch);
+    problem += &side(&mut e, "A", &c.batch, &left, &a, real)?;
+    problem += &side(&mut e, "B", &c.batch, &right, &b, real)?;
+    let (out, along_n) = output(&mut e, &c.batch, &c.m, &c.n, 0, dtype)?;
+    problem += &out;
+    problem += "};\n";
+    let problem = problem.replace("  FN ", "  static FN ");
+
+    let (headers, engine, name) = engine(math, tile, real);
+    let threads = threads(tile);
+    let source = format!(
+        "{}{headers}{}{problem}extern \"C\" __global__ void __launch_bounds__({threads}) \
+         {ENTRY}(const __grid_constant__ Args p) {{\n  extern __shared__ __align__(128) char \
+         memory[];\n  {engine}::run(p, memory);\n}}\n",
+        e.prelude(),
+        e.declaration(),
+    );
+    let shared = shared_bytes(tile, math, &a, &b, along_n);
+    Ok(Text { source, args: e.arguments(), shared, name })
+}
+
+/// The number of a side's rows, or of the elements that are summed.
+fn volume(e: &mut Emitter<'_>, vars: &[VarId]) -> Emit<String> {
+    let volume = e.group().volume(vars);
+    let extent = e.uniform(&volume, Role::Extent(vars.last().map_or(u32::MAX, |v| v.0)));
+    if extent.wide {
+        return Err(e.unsupported("a side has more than 2147483647 rows"));
+    }
+    Ok(extent.text)
+}
+
+/// Headers, the instance of the device code, and the schedule's name.
+fn engine(math: MathType, tile: Tile, real: &str) -> (String, String, String) {
+    let Tile { m, n, k, engine } = tile;
+    let common = [
+        include_str!("../../cuda/mma.cuh"),
+        include_str!("../../cuda/async.cuh"),
+        include_str!("../../cuda/tile.cuh"),
+        include_str!("../../cuda/slice.cuh"),
+    ]
+    .concat();
+    match engine {
+        Engine::Mma { warps_m, warps_n, stages } => {
+            let unit = match math {
+                MathType::Bf16 => "MathBf16",
+                MathType::Tf32 => "MathTf32",
+                _ => "MathF16",
+            };
+            (
+                common + include_str!("../../cuda/contraction_mma.cuh"),
+                format!(
+                    "ContractionMma<Problem, {unit}, {m}, {n}, {k}, {warps_m}, {warps_n}, {stages}>"
+                ),
+                format!("mma {m}x{n}x{k}, {stages} stages"),
+            )
+        }
+        Engine::Fma => (
+            common + include_str!("../../cuda/contraction_fma.cuh"),
+            format!("ContractionFma<Problem, {real}, {}, {}, {k}>", m / 16, n / 16),
+            format!("fma {m}x{n}x{k}"),
+        ),
+    }
+}

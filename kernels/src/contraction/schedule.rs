@@ -1,0 +1,154 @@
+//! Tiles, and the sizes that each is chosen for.
+
+use super::access::Access;
+use crate::group::MathType;
+use aot_ir::dim::{Cmp, Cond};
+use aot_ir::{Arch, Dim, Scope};
+
+/// Multiprocessors that a grid should at least fill: those of an H100 or H200; other GPUs in use have
+/// between 40 and 170, where the same threshold costs little.
+const PROCESSORS: i64 = 132;
+/// Results in `n` from which the largest tile is considered.
+const WIDE: i64 = 2048;
+
+/// How a block works on its tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    /// Matrix instructions: warps along m and n, stages of the pipeline.
+    Mma { warps_m: u32, warps_n: u32, stages: u32 },
+    /// Fused multiply-add, 16 x 16 threads.
+    Fma,
+}
+
+/// A block's tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tile {
+    pub(super) m: u32,
+    pub(super) n: u32,
+    pub(super) k: u32,
+    pub(super) engine: Engine,
+}
+
+/// A tile and when it is chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub(super) tile: Tile,
+    pub(super) when: Cond,
+}
+
+/// The type that products are really computed in: architectures without an instruction for it use
+/// binary32.
+pub(super) fn supported(math: MathType, arch: Arch) -> MathType {
+    match math {
+        MathType::Bf16 | MathType::Tf32 if arch.capability() < 80 => MathType::F32,
+        math => math,
+    }
+}
+
+/// Bytes of shared memory that a block may have.
+fn shared_limit(arch: Arch) -> u32 {
+    match arch.capability() {
+        75 => 64 << 10,
+        80 | 87 => 163 << 10,
+        90 | 100 | 103 | 110 => 227 << 10,
+        _ => 99 << 10,
+    }
+}
+
+fn mma(m: u32, n: u32, k: u32, warps: [u32; 2], stages: u32) -> Tile {
+    let [warps_m, warps_n] = warps;
+    Tile { m, n, k, engine: Engine::Mma { warps_m, warps_n, stages } }
+}
+
+/// Blocks that a grid has.
+pub(super) fn blocks(scope: &Scope<'_>, tile: Tile, [batch, m, n]: [&Dim; 3]) -> Dim {
+    let along = |extent: &Dim, tile: u32| scope.ceil_div(extent, &i64::from(tile).into());
+    batch * along(m, tile.m) * along(n, tile.n)
+}
+
+/// Tiles in the order in which they are tried; the last one's condition always holds.
+pub(super) fn choices(
+    scope: &Scope<'_>,
+    math: MathType,
+    arch: Arch,
+    sizes: [&Dim; 3],
+) -> Vec<Choice> {
+    let fma = |m, n, k| Tile { m, n, k, engine: Engine::Fma };
+    let roomy = shared_limit(arch) >= 144 << 10;
+    let old = arch.capability() < 80;
+    let (large, medium, small) = match math {
+        MathType::F64 => (None, None, fma(64, 64, 8)),
+        MathType::I32 => (None, None, fma(64, 64, 16)),
+        MathType::F32 => (None, Some(fma(128, 128, 8)), fma(64, 64, 16)),
+        MathType::Tf32 => (None, Some(mma(128, 128, 32, [2, 2], 3)), mma(64, 64, 32, [2, 2], 3)),
+        _ if old => (None, Some(mma(128, 128, 32, [2, 2], 2)), mma(64, 64, 32, [2, 2], 2)),
+        _ => (
+            Some(if roomy { mma(128, 256, 64, [2, 4], 3) } else { mma(128, 256, 32, [2, 4], 4) }),
+            Some(mma(128, 128, 32, [2, 2], 4)),
+            mma(64, 64, 64, [2, 2], 3),
+        ),
+    };
+    let fills = |tile: Tile, waves: i64| {
+        let blocks = blocks(scope, tile, sizes);
+        scope.cond(Cmp::Le, &(waves * PROCESSORS).into(), &blocks)
+    };
+    let mut out = Vec::new();
+    let mut add = |tile: Tile, when: Cond| {
+        let done = out.last().is_some_and(|c: &Choice| c.when.is_always());
+        if !done && scope.decide_cond(&when) != Some(false) {
+            out.push(Choice { tile, when });
+        }
+    };
+    if let Some(tile) = large
+        && scope.interval(sizes[2]).lo >= WIDE
+    {
+        add(tile, fills(tile, 2));
+    }
+    if let Some(tile) = medium {
+        add(tile, fills(tile, 1));
+    }
+    add(small, Cond::always());
+    out
+}
+
+/// Bytes of one operand's tile in shared memory; see `cuda/tile.cuh`.
+fn tile_bytes(access: &Access, rows: u32, depth: u32, element: u32) -> u32 {
+    let chunk = 16 / element;
+    let along_k = match access {
+        Access::Direct { along_k, .. } => *along_k,
+        _ => true,
+    };
+    let (lines, line) = if along_k { (rows, depth / chunk) } else { (depth, rows / chunk) };
+    let permuted = line >= 2 && line.is_power_of_two() && (along_k || element == 2 || line >= 8);
+    lines * 16 * if permuted { line } else { line | 1 }
+}
+
+/// Bytes of dynamic shared memory of a block.
+pub(super) fn shared_bytes(
+    tile: Tile,
+    math: MathType,
+    a: &Access,
+    b: &Access,
+    stores_along_n: bool,
+) -> u32 {
+    match tile.engine {
+        Engine::Mma { warps_m, warps_n, stages } => {
+            let element = if math == MathType::Tf32 { 4 } else { 2 };
+            let stage =
+                tile_bytes(a, tile.m, tile.k, element) + tile_bytes(b, tile.n, tile.k, element);
+            let slices = if stores_along_n {
+                warps_m * 16 * (tile.n + 8) * 4
+            } else {
+                warps_n * 16 * (tile.m + 4) * 4
+            };
+            (stages * stage).max(slices)
+        }
+        Engine::Fma => {
+            let element = if math == MathType::F64 { 8 } else { 4 };
+            let pad = 16 / element;
+            let stage = (tile.m + pad + tile.n + pad) * tile.k;
+            let slices = 16 * (if stores_along_n { tile.n } else { tile.m } + 4);
+            (2 * stage).max(slices) * element
+        }
+    }
+}
