@@ -5,28 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::cache::{self, Usage};
-use super::places;
-use super::toolchain::{self, CudaMajor, Search, Toolchain};
-
-/// What `cargo aot doctor` and `cargo aot toolchain` show.
-#[derive(Debug, Clone, Serialize)]
-pub struct Health {
-    /// The CUDA version asked for.
-    pub cuda: CudaMajor,
-    /// The compiler that a build would use, if it needs none installed.
-    pub toolchain: Option<Toolchain>,
-    /// Whether that compiler is as good as the one that would be installed.
-    pub current: bool,
-    /// Places that were looked at in vain, with the reason.
-    pub rejected: Vec<String>,
-    /// The folder of managed toolchains.
-    pub managed: Option<PathBuf>,
-    /// The GPU driver, if this machine has one.
-    pub driver: Driver,
-    /// The user's cache of artifacts.
-    pub cache: CacheHealth,
-}
+use super::toolchain::CudaMajor;
 
 /// The GPU driver of this machine. A build needs none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,38 +18,17 @@ pub struct Driver {
     pub recent_enough: Option<bool>,
 }
 
-/// The user's cache of artifacts.
-#[derive(Debug, Clone, Serialize)]
-pub struct CacheHealth {
-    /// Where it lies; None when it is switched off.
-    pub folder: Option<PathBuf>,
-    /// Its number of entries.
-    pub entries: u64,
-    /// Bytes of all entries.
-    pub bytes: u64,
+/// The disk below a folder, which need not be there yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Disk {
     /// Whether files can be written there.
     pub writable: bool,
-    /// Bytes free on its disk, where the system tells.
+    /// Bytes free, where the system tells.
     pub free: Option<u64>,
 }
 
-/// Looks at this machine. `manifest` is `[toolchain] path`.
-pub fn examine(cuda: CudaMajor, manifest: Option<PathBuf>) -> Health {
-    let search = Search::from_env(cuda, manifest);
-    let found = toolchain::find(&search);
-    let rejected = found.rejected.iter().map(|each| format!("{}: {}", each.origin, each.reason));
-    Health {
-        cuda,
-        current: found.toolchain.as_ref().is_some_and(|toolchain| toolchain.is_current(cuda)),
-        rejected: rejected.collect(),
-        toolchain: found.toolchain,
-        managed: search.managed,
-        driver: driver(cuda),
-        cache: cache_health(places::user_artifacts()),
-    }
-}
-
-fn driver(cuda: CudaMajor) -> Driver {
+/// The GPU driver of this machine, compared with what code of that CUDA version needs.
+pub fn driver(cuda: CudaMajor) -> Driver {
     let module = fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
     let version = driver_version(&module);
     let recent_enough = version
@@ -99,23 +57,15 @@ fn driver_library() -> Option<PathBuf> {
 /// The version in the first line of `/proc/driver/nvidia/version`: the first word made of
 /// numbers and dots.
 fn driver_version(text: &str) -> Option<String> {
-    let is_version = |word: &&str| {
-        word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok())
-    };
+    let is_version =
+        |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
     text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
 }
 
-fn cache_health(folder: Option<PathBuf>) -> CacheHealth {
-    let existing = folder.as_deref().and_then(nearest_existing);
-    let Usage { entries, bytes } =
-        folder.as_deref().and_then(|folder| cache::usage(folder).ok()).unwrap_or_default();
-    CacheHealth {
-        entries,
-        bytes,
-        writable: existing.is_some_and(is_writable),
-        free: existing.and_then(free_bytes),
-        folder,
-    }
+/// The disk below a folder.
+pub fn disk(folder: &Path) -> Disk {
+    let existing = nearest_existing(folder);
+    Disk { writable: existing.is_some_and(is_writable), free: existing.and_then(free_bytes) }
 }
 
 fn nearest_existing(path: &Path) -> Option<&Path> {
@@ -155,13 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_is_not_there_yet_is_healthy() {
+    fn a_folder_that_is_not_there_yet_is_on_a_disk() {
         let dir = tempfile::tempdir().unwrap();
-        let health = cache_health(Some(dir.path().join("a/b")));
-        assert!(health.writable);
-        assert_eq!(health.entries, 0);
-        assert!(health.free.is_none_or(|free| free > 0));
-        let health = cache_health(None);
-        assert!(!health.writable && health.folder.is_none());
+        let there = disk(&dir.path().join("a/b"));
+        assert!(there.writable);
+        assert!(there.free.is_none_or(|free| free > 0));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "it left nothing");
     }
 }

@@ -11,7 +11,7 @@ use super::runtime_dependency::RuntimeDependency;
 use super::shell::Shell;
 use super::{stub, toolchain};
 use crate::build::toolchain::find;
-use crate::build::{cache, places};
+use crate::build::{cache, doctor, places};
 use crate::manifest::Manifest;
 
 /// How it stands with one thing.
@@ -64,8 +64,29 @@ pub(super) fn run(selection: &Selection, cwd: &Path, shell: &Shell) -> Result<Ex
             let size = human_bytes(usage.bytes);
             let text = format!("{}, {} artifacts, {size}", root.display(), usage.entries);
             say(State::Good, "shared cache", &text);
+            let disk = doctor::disk(&root);
+            let free = disk
+                .free
+                .map_or("size unknown".to_owned(), |free| format!("{} free", human_bytes(free)));
+            match disk.writable {
+                true => say(State::Good, "disk", &free),
+                false => say(State::Bad, "disk", &format_args!("read-only, {free}")),
+            }
         }
         None => say(State::Odd, "shared cache", &"none; projects share no kernels"),
+    }
+    let driver = doctor::driver(search.cuda);
+    match (&driver.version, driver.recent_enough) {
+        (Some(version), Some(false)) => {
+            let needed = search.cuda.oldest_driver();
+            say(
+                State::Odd,
+                "GPU driver",
+                &format_args!("{version}; models need R{needed} or later"),
+            );
+        }
+        (Some(version), _) => say(State::Good, "GPU driver", version),
+        (None, _) => say(State::Odd, "GPU driver", &"none here; builds need none"),
     }
     Ok(if all_good { Exit::Success } else { Exit::Failure })
 }
