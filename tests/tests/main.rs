@@ -1,4 +1,7 @@
 //! Workspace tests, one binary for all.
 
 mod conformance;
+mod cpu_models;
 mod groups;
+mod models;
+mod reference;

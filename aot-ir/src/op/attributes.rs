@@ -260,6 +260,9 @@ pub enum PoolKind {
 }
 
 /// Geometry of pooling; lists have one entry per spatial axis.
+///
+/// There is at least one window per axis, even if the padded operand is smaller than it; what lies outside
+/// is left out, as padding is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PoolAttrs {
     /// What combines a window.

@@ -66,7 +66,7 @@ pub(super) fn conv(mut rule: Rule<'_>, attrs: &ConvAttrs) -> Result<Inferred, Sh
     divisible(&mut rule, &w.shape[0], attrs.groups)?;
     let mut shape = vec![x.shape[0].clone(), w.shape[0].clone()];
     for axis in 0..spatial {
-        shape.push(windows(attrs, w).count(&rule, axis, &x.shape[axis + 2], false));
+        shape.push(windows(attrs, w).count(&rule, axis, &x.shape[axis + 2]));
     }
     let result = shape[2..].to_vec();
     rule.extents(&result, "an extent of the result")?;

@@ -25,7 +25,7 @@ pub(super) fn pool(mut rule: Rule<'_>, attrs: &PoolAttrs) -> Result<Inferred, Sh
     windows.check(&mut rule, spatial)?;
     let mut shape = x.shape[..2].to_vec();
     for axis in 0..spatial {
-        shape.push(windows.count(&rule, axis, &x.shape[axis + 2], attrs.ceil_mode));
+        shape.push(windows.count_partial(&rule, axis, &x.shape[axis + 2], attrs.ceil_mode));
     }
     let result = shape[2..].to_vec();
     rule.extents(&result, "an extent of the result")?;

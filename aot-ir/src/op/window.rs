@@ -50,12 +50,30 @@ impl Windows<'_> {
         (&self.kernel[axis] - 1).scaled(self.dilations[axis]) + 1
     }
 
-    /// How many windows there are along a spatial axis of this extent.
-    pub(super) fn count(&self, rule: &Rule<'_>, axis: usize, extent: &Dim, ceil: bool) -> Dim {
-        let scope = rule.scope;
+    /// How far the first window can move along a spatial axis of this extent.
+    fn room(&self, axis: usize, extent: &Dim) -> Dim {
         let (low, high) = &self.pads[axis];
+        extent + low + high - self.span(axis)
+    }
+
+    /// How many windows there are along a spatial axis of this extent.
+    pub(super) fn count(&self, rule: &Rule<'_>, axis: usize, extent: &Dim) -> Dim {
+        rule.scope.floor_div(&self.room(axis, extent), &Dim::from(self.strides[axis])) + 1
+    }
+
+    /// As [`Windows::count`] for pooling: there is at least one window, and with `ceil` those that begin
+    /// inside but end outside count.
+    pub(super) fn count_partial(
+        &self,
+        rule: &Rule<'_>,
+        axis: usize,
+        extent: &Dim,
+        ceil: bool,
+    ) -> Dim {
+        let scope = rule.scope;
+        let low = &self.pads[axis].0;
         let stride = Dim::from(self.strides[axis]);
-        let room = extent + low + high - self.span(axis);
+        let room = scope.max(&self.room(axis, extent), &Dim::ZERO);
         if ceil {
             let all = scope.ceil_div(&room, &stride) + 1;
             scope.min(&all, &scope.ceil_div(&(extent + low), &stride))

@@ -183,6 +183,9 @@ fn pooling_leaves_out_windows_that_start_in_the_end_padding() {
     };
     assert_eq!(t.add(pool(false, 0, 2), &[x]).unwrap()[2], Dim::ONE);
     assert_eq!(t.add(pool(true, 0, 2), &[x]).unwrap()[2], Dim::from(2));
+    // A window larger than the operand.
+    let small = t.input(dims(&[1, 1, 1]));
+    assert_eq!(t.add(pool(false, 0, 2), &[small]).unwrap()[2], Dim::ONE);
     // Windows at 0, 2 and 4 of the padded extent 5: the last starts in the end padding.
     assert_eq!(t.add(pool(true, 1, 2), &[x]).unwrap()[2], Dim::from(2));
 }

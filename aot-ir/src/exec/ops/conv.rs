@@ -55,6 +55,9 @@ pub(super) struct Channels {
 /// Elements of an unfolded operand that are made at a time.
 const UNFOLDED: usize = 1 << 19;
 
+/// Result channels per group from which on unfolding an operand of one channel pays.
+const SHARED: usize = 8;
+
 pub(in crate::exec) fn conv(
     x: &Tensor,
     w: &Tensor,
@@ -70,6 +73,11 @@ pub(in crate::exec) fn conv(
     let c = Channels { batch, groups, input: channels, output: shape[1] / groups };
     let dtype = x.dtype();
     let data = match (x.data(), w.data()) {
+        (Data::F32(x), Data::F32(w)) if is_cheap(&c, &g) => {
+            let wide = |v: &[f32]| -> Vec<f64> { v.iter().map(|&v| f64::from(v)).collect() };
+            let out = convolve(&wide(x), &wide(w), &c, &g);
+            Data::F32(out.into_iter().map(|v| v as f32).collect())
+        }
         (Data::F32(x), Data::F32(w)) => Data::F32(convolve(x, w, &c, &g)),
         (Data::F64(x), Data::F64(w)) => Data::F64(convolve(x, w, &c, &g)),
         _ if dtype.is_int() => {
@@ -81,13 +89,20 @@ pub(in crate::exec) fn conv(
     Ok(Tensor::raw(dtype, shape.to_vec(), rounded(dtype, data)))
 }
 
+/// Whether a convolution of `f32` is computed in `f64`: with few weights and few products per image that
+/// costs little, and it is what filters of a signal need, whose sums cancel.
+fn is_cheap(c: &Channels, g: &Geometry) -> bool {
+    let weights = c.groups * c.output * c.input * g.window_len();
+    weights <= 1 << 16 && weights.saturating_mul(g.output_len()) <= 1 << 24
+}
+
 fn convolve<T: Number>(x: &[T], w: &[T], c: &Channels, g: &Geometry) -> Vec<T> {
     let plane = g.output_len();
     let mut out = vec![T::default(); c.batch * c.groups * c.output * plane];
     if out.is_empty() || w.is_empty() {
         return out;
     }
-    if c.input == 1 {
+    if c.input == 1 && c.output < SHARED {
         direct(x, w, c, g, &mut out);
         return out;
     }
