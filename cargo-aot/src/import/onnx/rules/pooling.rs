@@ -34,7 +34,14 @@ fn pool(c: &mut Call<'_>, kind: PoolKind) -> OpResult<Vec<Tensor>> {
         other => return wrong(format!("kernel_shape is {other:?}")),
     };
     let kernel = kernel.into_iter().map(Dim::from).collect();
-    let Window { kernel, strides, dilations, pads } = window(c, x, kernel)?;
+    let Window { kernel, strides, dilations, mut pads } = window(c, x, kernel)?;
+    // A window larger than the padded axis still gives one result, as in onnxruntime.
+    let scope = c.scope();
+    for (i, (low, high)) in pads.iter_mut().enumerate() {
+        let reach = (&kernel[i] - 1).scaled(dilations[i]) + 1;
+        let lack = reach - (&c.shape(x)[2 + i] + &*low + &*high);
+        *high = &*high + scope.max(&lack, &Dim::ZERO);
+    }
     let same = c.text("auto_pad", "NOTSET").starts_with("SAME");
     let ceil_mode = c.flag("ceil_mode", false) && !same;
     let attrs = PoolAttrs { kind, kernel, strides, pads, dilations, ceil_mode };
