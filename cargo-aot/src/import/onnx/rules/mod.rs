@@ -6,6 +6,7 @@ mod convolution;
 mod einsum;
 mod elementwise;
 mod generate;
+mod grid;
 mod indexing;
 mod matmul;
 mod microsoft;

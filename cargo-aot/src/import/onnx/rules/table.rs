@@ -39,6 +39,7 @@ const FAMILIES: &[&[Entry]] = &[
     super::convolution::RULES,
     super::elementwise::RULES,
     super::generate::RULES,
+    super::grid::RULES,
     super::indexing::RULES,
     super::microsoft::RULES,
     super::norm::RULES,
