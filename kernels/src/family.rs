@@ -2,7 +2,7 @@
 
 use crate::group::{Anchor, Group};
 use crate::kernel::{Kernel, KernelError};
-use crate::{contraction, map, reduce};
+use crate::{attention, contraction, map, reduce};
 use aot_ir::{Arch, Symbols};
 
 /// Kernels for a group on an architecture, in the order in which they are tried: the first one whose
@@ -19,9 +19,6 @@ pub fn kernels_for(
         Anchor::Map { .. } => map::kernels(group, symbols, arch),
         Anchor::Reduce { .. } => reduce::kernels(group, symbols, arch),
         Anchor::Contraction(_) => contraction::kernels(group, symbols, arch),
-        _ => Err(KernelError::Unsupported {
-            group: group.label.clone(),
-            reason: "there is no family for its anchor yet".to_owned(),
-        }),
+        Anchor::Attention(_) => attention::kernels(group, symbols, arch),
     }
 }

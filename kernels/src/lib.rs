@@ -4,6 +4,7 @@
 //! [`Kernel`]s: CUDA source text and how to launch it. [`code`] writes the text of expressions and
 //! index maps for all families.
 
+pub mod attention;
 pub mod code;
 pub mod contraction;
 mod family;

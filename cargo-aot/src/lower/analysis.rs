@@ -142,7 +142,7 @@ impl<'g> Analysis<'g> {
                 let direct = node.inputs[..operands].contains(&value)
                     && !node.inputs[operands..].contains(&value);
                 direct.then(|| operand_type(self.math(node)))?
-            } else if is_movement(&node.op) {
+            } else if is_movement(&node.op) || matches!(node.op, Op::Concat { .. }) {
                 self.matrix_type(node.outputs[0])?
             } else {
                 return None;

@@ -4,11 +4,11 @@
 //! `struct Problem`, which gives operands as functions of (row, k) and the stores. `access` decides how
 //! each operand gets to shared memory, `schedule` which tiles are used at which sizes.
 
-mod access;
+pub(crate) mod access;
 mod collapse;
 mod kernel;
-mod output;
-mod schedule;
-mod side;
+pub(crate) mod output;
+pub(crate) mod schedule;
+pub(crate) mod side;
 
 pub use kernel::kernels;

@@ -38,7 +38,7 @@ pub(super) struct Choice {
 
 /// The type that products are really computed in: architectures without an instruction for it use
 /// binary32.
-pub(super) fn supported(math: MathType, arch: Arch) -> MathType {
+pub(crate) fn supported(math: MathType, arch: Arch) -> MathType {
     match math {
         MathType::Bf16 | MathType::Tf32 if arch.capability() < 80 => MathType::F32,
         math => math,
@@ -112,7 +112,7 @@ pub(super) fn choices(
 }
 
 /// Bytes of one operand's tile in shared memory; see `cuda/tile.cuh`.
-fn tile_bytes(access: &Access, rows: u32, depth: u32, element: u32) -> u32 {
+pub(crate) fn tile_bytes(access: &Access, rows: u32, depth: u32, element: u32) -> u32 {
     let chunk = 16 / element;
     let along_k = match access {
         Access::Direct { along_k, .. } => *along_k,
