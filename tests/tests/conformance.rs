@@ -9,7 +9,7 @@
 use aot_ir::exec::{Executor, Tensor};
 use aot_ir::{Constant, DType};
 use cargo_aot::import::{
-    DimInfo, DimSpec, ImportError, ImportOptions, Imported, describe, import, read_tensor,
+    AxisSpec, DimInfo, DimSpec, ImportError, ImportOptions, Imported, describe, import, read_tensor,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -77,14 +77,14 @@ fn cases(root: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Runs one case.
-fn run(case: &Path) -> Outcome {
+fn run(case: &Path, sizes: Sizes) -> Outcome {
     let sets = (0..).map(|n| case.join(format!("test_data_set_{n}")));
     let sets: Vec<PathBuf> = sets.take_while(|set| set.is_dir()).collect();
     if sets.is_empty() {
         return Outcome::Data("no data".to_owned());
     }
     for set in sets {
-        match run_set(&case.join("model.onnx"), &set) {
+        match run_set(&case.join("model.onnx"), &set, sizes) {
             Outcome::Passed => {}
             other => return other,
         }
@@ -97,14 +97,14 @@ fn tensors(set: &Path, kind: &str) -> Result<Vec<Constant>, Outcome> {
     files.map(|file| read_tensor(&file).map_err(|e| Outcome::Data(e.to_string()))).collect()
 }
 
-fn run_set(model: &Path, set: &Path) -> Outcome {
+fn run_set(model: &Path, set: &Path, sizes: Sizes) -> Outcome {
     let (inputs, outputs) = match (tensors(set, "input"), tensors(set, "output")) {
         (Ok(inputs), Ok(outputs)) => (inputs, outputs),
         (Err(outcome), _) | (_, Err(outcome)) => return outcome,
     };
     let mut outcome = Outcome::Passed;
     for fixed in [Fixed::None, Fixed::Integers, Fixed::All] {
-        outcome = match import_case(model, &inputs, fixed) {
+        outcome = match import_case(model, &inputs, fixed, sizes) {
             Ok((imported, kept)) => return compare(&imported, &kept, &outputs),
             Err(ImportError::Unsupported { nodes, .. }) => {
                 let reasons = nodes.iter().map(|n| format!("{}: {}", n.operator, n.reason));
@@ -114,6 +114,15 @@ fn run_set(model: &Path, set: &Path) -> Outcome {
         };
     }
     outcome
+}
+
+/// What the dims of inputs are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sizes {
+    /// The sizes that the case has.
+    Constant,
+    /// Run-time sizes, each axis its own (but for extents of 1 and 0).
+    Symbolic,
 }
 
 #[derive(Clone, Copy)]
@@ -128,6 +137,7 @@ fn import_case(
     model: &Path,
     inputs: &[Constant],
     fixed: Fixed,
+    sizes: Sizes,
 ) -> Result<(Imported, Vec<Constant>), ImportError> {
     let mut options = ImportOptions { name: "case".to_owned(), ..ImportOptions::default() };
     let mut kept = Vec::new();
@@ -139,6 +149,23 @@ fn import_case(
             Fixed::All => true,
         } {
             options.constants.insert(info.name.clone(), value.clone());
+            continue;
+        }
+        if sizes == Sizes::Symbolic {
+            let mut axes = Vec::new();
+            for (axis, &size) in value.shape.iter().enumerate() {
+                // A run-time size is taken not to be broadcast.
+                if size <= 1 {
+                    axes.push(AxisSpec::Fixed(size as i64));
+                    continue;
+                }
+                let name = format!("{}.{axis}", info.name);
+                let spec = DimSpec::Range { lo: 1, hi: 2 * size as i64 + 3, step: 1 };
+                options.dims.insert(name.clone(), spec);
+                axes.push(AxisSpec::Named(name));
+            }
+            options.inputs.insert(info.name.clone(), axes);
+            kept.push(value.clone());
             continue;
         }
         for (dim, &size) in info.dims.iter().flatten().zip(&value.shape) {
@@ -203,10 +230,10 @@ fn root() -> PathBuf {
     root
 }
 
-fn outcomes() -> BTreeMap<String, Outcome> {
+fn outcomes(sizes: Sizes) -> BTreeMap<String, Outcome> {
     let all = cases(&root()).expect("the cases can be listed");
     let name = |case: &Path| case.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    all.par_iter().map(|case| (name(case), run(case))).collect()
+    all.par_iter().map(|case| (name(case), run(case, sizes))).collect()
 }
 
 /// Lines of `conformance.txt`: `# reason` starts a section of case names.
@@ -229,7 +256,7 @@ fn listed() -> BTreeMap<&'static str, &'static str> {
 /// What is listed does not pass, and everything else does.
 #[test]
 fn onnx_backend_tests_pass_but_for_the_listed_ones() {
-    let (outcomes, listed) = (outcomes(), listed());
+    let (outcomes, listed) = (outcomes(Sizes::Constant), listed());
     let mut problems = Vec::new();
     for (name, outcome) in &outcomes {
         match (outcome, listed.get(name.as_str())) {
@@ -244,12 +271,30 @@ fn onnx_backend_tests_pass_but_for_the_listed_ones() {
     assert!(outcomes.len() >= 1600, "only {} cases were found", outcomes.len());
 }
 
+/// Where a model can be imported with run-time sizes it gives the same results.
+#[test]
+fn sizes_left_to_run_time_do_not_change_results() {
+    let listed = listed();
+    let (mut problems, mut passed) = (Vec::new(), 0);
+    for (name, outcome) in outcomes(Sizes::Symbolic) {
+        match outcome {
+            Outcome::Passed => passed += 1,
+            Outcome::Wrong(_) | Outcome::Run(_) if !listed.contains_key(name.as_str()) => {
+                problems.push(format!("{name}: {outcome}"));
+            }
+            _ => {}
+        }
+    }
+    assert!(problems.is_empty(), "{passed} passed, but\n{}", problems.join("\n"));
+    assert!(passed >= 1000, "only {passed} cases passed");
+}
+
 /// Prints how the cases that do not pass fail: `cargo test -p aot-tests -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints a listing"]
 fn list_what_does_not_pass() {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (name, outcome) in outcomes() {
+    for (name, outcome) in outcomes(Sizes::Constant) {
         *counts.entry(outcome.kind()).or_default() += 1;
         if outcome != Outcome::Passed {
             println!("{name}: {outcome}");
