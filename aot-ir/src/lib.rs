@@ -14,6 +14,7 @@
 //! operator means.
 
 mod arch;
+mod check;
 pub mod bind;
 pub mod dim;
 mod dtype;

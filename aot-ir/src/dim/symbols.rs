@@ -91,6 +91,24 @@ impl Symbols {
         self.0.iter().enumerate().map(|(i, s)| (SymId(i as u32), s))
     }
 
+    /// Checks that every range is one and that sizes are small enough to compute with, as after
+    /// loading symbols from a file.
+    ///
+    /// # Errors
+    /// The first symbol that is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        const LARGEST: i64 = 1 << 40;
+        for Symbol { name, lo, hi, scale, offset } in &self.0 {
+            let size = |v: i64| v.checked_mul(*scale).and_then(|v| v.checked_add(*offset));
+            let sane = |v: &Option<i64>| v.is_some_and(|v| (-LARGEST..=LARGEST).contains(&v));
+            let bounded = [Some(*offset), size(*lo), size(*hi)].iter().all(sane);
+            if *scale < 1 || lo > hi || !bounded {
+                return Err(format!("dim `{name}` has no sane range"));
+            }
+        }
+        Ok(())
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -3,6 +3,7 @@
 //! A program is made by `cargo aot build` for one model. Sizes are [`Dim`](aot_ir::Dim)s over the
 //! program's symbols; they are evaluated at run time from the shapes of the inputs.
 
+mod check;
 mod types;
 
 pub use types::*;

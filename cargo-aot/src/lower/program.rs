@@ -7,14 +7,12 @@ use aot_ir::dim::Cond;
 use aot_ir::{Arch, DType, Dim, Scope, Symbols};
 use aot_kernels::group::Group;
 use aot_kernels::{Arg, Kernel, KernelError};
+use aot_runtime::artifact::WeightsLayout;
 use aot_runtime::program::{
     Buffer, BufferId, KernelRef, Launch, LaunchArg, MemoryPlan, Place, Port, Program, Step, Target,
     Weight,
 };
 use std::collections::HashMap;
-
-/// Alignment of tensors in the weights file, in bytes.
-const WEIGHT_ALIGNMENT: u64 = 64;
 
 /// Chooses the kernels of a group: variants in order, the last one for all sizes.
 pub type Choose<'a> = &'a dyn Fn(&Group, &Symbols, Arch) -> Result<Vec<Kernel>, KernelError>;
@@ -43,8 +41,6 @@ pub struct Assembled {
     pub program: Program,
     /// Its distinct kernels per target.
     pub kernels: Vec<KernelUnit>,
-    /// Index of the graph's constant for every weight of the program.
-    pub weights: Vec<u32>,
 }
 
 /// Makes the program of a plan.
@@ -106,11 +102,6 @@ pub fn assemble(
         dtype: graph[v].dtype,
         shape: graph[v].shape.clone(),
     };
-    let constants: Vec<u32> = {
-        let mut pairs: Vec<(u32, u32)> = weight_of.iter().map(|(c, w)| (*w, *c)).collect();
-        pairs.sort_unstable();
-        pairs.into_iter().map(|(_, c)| c).collect()
-    };
     let program = Program {
         model: model.to_owned(),
         symbols: graph.symbols.clone(),
@@ -125,7 +116,7 @@ pub fn assemble(
         targets: out,
         origins: groups.iter().map(|g| g.origin.clone()).collect(),
     };
-    Ok(Assembled { program, kernels: assembly.kernels, weights: constants })
+    Ok(Assembled { program, kernels: assembly.kernels })
 }
 
 /// Buffers that some group reads or writes, and all inputs and outputs.
@@ -136,21 +127,20 @@ fn used_buffers(plan: &Plan<'_>) -> std::collections::BTreeSet<u32> {
 
 /// Constants that groups read, with their places in the weights file, and their numbers by constant.
 fn weights(plan: &Plan<'_>) -> (Vec<Weight>, HashMap<u32, u32>) {
+    let layout = WeightsLayout::new(plan.graph);
     let mut out = Vec::new();
     let mut numbers = HashMap::new();
-    let mut offset = 0u64;
     for buffer in used_buffers(plan) {
         let BufferKind::Constant(c) = plan.buffers[buffer as usize].kind else { continue };
-        let constant = &plan.graph[aot_ir::ConstId(c)];
+        let id = aot_ir::ConstId(c);
+        let constant = &plan.graph[id];
         numbers.insert(c, out.len() as u32);
         out.push(Weight {
             name: constant.name.clone(),
             dtype: constant.dtype,
             shape: constant.shape.iter().map(|d| *d as u64).collect(),
-            offset,
+            offset: layout.offset(id).unwrap_or(0),
         });
-        let bytes = constant.bytes.len() as u64;
-        offset += bytes.div_ceil(WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT;
     }
     (out, numbers)
 }

@@ -1,0 +1,70 @@
+//! A graph on the CPU.
+
+use aot_ir::Graph;
+use aot_ir::exec::{ExecError, Executor, Tensor};
+
+use crate::device::Memory;
+use crate::loaded::Signature;
+use crate::ports::{InputData, InputRef, OutputData, OutputRef};
+use crate::{Error, Result};
+
+/// A graph that the reference executor runs.
+#[derive(Debug)]
+pub(crate) struct CpuModel {
+    executor: Executor,
+    weight_bytes: u64,
+}
+
+impl CpuModel {
+    pub(crate) fn load(graph: &Graph) -> Result<Self> {
+        let weight_bytes = graph.constants().map(|(_, c)| c.bytes.len() as u64).sum();
+        Ok(Self { executor: Executor::new(graph).map_err(failed)?, weight_bytes })
+    }
+
+    pub(crate) fn signature(&self) -> Signature {
+        Signature::of_graph(self.executor.graph())
+    }
+
+    pub(crate) fn weight_bytes(&self) -> u64 {
+        self.weight_bytes
+    }
+
+    pub(crate) fn run(&self, inputs: &[InputRef<'_>], outputs: &mut [OutputRef<'_>]) -> Result<()> {
+        let mut tensors = Vec::with_capacity(inputs.len());
+        for (i, input) in inputs.iter().enumerate() {
+            let bytes = match input.data {
+                InputData::Host(bytes) => bytes,
+                InputData::Device(Memory::Host(bytes)) => bytes.as_slice(),
+                #[cfg(feature = "cuda")]
+                InputData::Device(_) => return Err(other_device(format!("input {i}"))),
+            };
+            let tensor = Tensor::from_bytes(input.dtype, input.shape.to_vec(), bytes);
+            tensors.push(tensor.map_err(|e| Error::Execution(format!("input {i}: {e}")))?);
+        }
+        let results = self.executor.run(&tensors).map_err(failed)?;
+        for (i, (output, result)) in outputs.iter_mut().zip(results).enumerate() {
+            if (output.dtype, output.shape.as_slice()) != (result.dtype(), result.shape()) {
+                return Err(Error::Execution(format!(
+                    "output {i} has an unforeseen type or shape"
+                )));
+            }
+            let bytes = result.to_bytes();
+            match &mut output.data {
+                OutputData::Host(sink) => sink.store(&bytes),
+                OutputData::Device(memory @ Memory::Host(_)) => memory.write(&bytes)?,
+                #[cfg(feature = "cuda")]
+                OutputData::Device(_) => return Err(other_device(format!("output {i}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn other_device(name: String) -> Error {
+    Error::OtherDevice { name, found: "a GPU".to_owned(), expected: "the CPU".to_owned() }
+}
+
+fn failed(error: ExecError) -> Error {
+    Error::Execution(error.to_string())
+}

@@ -1,0 +1,118 @@
+//! Memory of a GPU that lives as long as a model or an execution context.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::library::check;
+use super::{Gpu, Pinned, Stream};
+use crate::Result;
+
+/// Memory of a GPU. Whoever drops it has waited for what uses it.
+#[derive(Debug)]
+pub(crate) struct Block {
+    gpu: Arc<Gpu>,
+    address: u64,
+    bytes: usize,
+}
+
+impl Block {
+    /// Memory of unspecified content; `what` it is for goes into the error.
+    pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize, what: &str) -> Result<Self> {
+        gpu.enter()?;
+        let mut address = 0;
+        if bytes > 0 {
+            // SAFETY: a context is current; freed when this is dropped.
+            check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
+                .map_err(|error| gpu.allocation_error(error, what, bytes))?;
+        }
+        Ok(Self { gpu: gpu.clone(), address, bytes })
+    }
+
+    /// Memory of zeros.
+    pub(crate) fn zeroed(stream: &Stream, bytes: usize, what: &str) -> Result<Self> {
+        let block = Self::new(stream.gpu(), bytes, what)?;
+        if bytes > 0 {
+            // SAFETY: the range is the block's; the stream is of the same GPU.
+            check("cuMemsetD8Async", unsafe {
+                sys::cuMemsetD8Async(block.address, 0, bytes, stream.raw())
+            })?;
+        }
+        Ok(block)
+    }
+
+    /// Where it begins.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Puts a copy of the first `bytes` of host memory to `offset` into the stream.
+    ///
+    /// The host memory may be changed once the stream has passed the copy. What exceeds either is
+    /// left out.
+    pub(crate) fn upload(
+        &self,
+        stream: &Stream,
+        offset: usize,
+        from: &Pinned,
+        start: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        let room = self.bytes.saturating_sub(offset);
+        let bytes = bytes.min(room).min(from.bytes().saturating_sub(start));
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: both ranges lie within their memory.
+        check("cuMemcpyHtoDAsync", unsafe {
+            sys::cuMemcpyHtoDAsync_v2(
+                self.address + offset as u64,
+                from.pointer().add(start).cast_const().cast(),
+                bytes,
+                stream.raw(),
+            )
+        })
+    }
+
+    /// Puts a copy of `bytes` from `offset` to host memory into the stream.
+    ///
+    /// The host memory may be read once the stream has passed the copy. What exceeds either is left
+    /// out.
+    pub(crate) fn download(
+        &self,
+        stream: &Stream,
+        offset: usize,
+        to: &Pinned,
+        start: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        let room = self.bytes.saturating_sub(offset);
+        let bytes = bytes.min(room).min(to.bytes().saturating_sub(start));
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: both ranges lie within their memory.
+        check("cuMemcpyDtoHAsync", unsafe {
+            sys::cuMemcpyDtoHAsync_v2(
+                to.pointer().add(start).cast(),
+                self.address + offset as u64,
+                bytes,
+                stream.raw(),
+            )
+        })
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.bytes > 0 && self.gpu.enter().is_ok() {
+            // SAFETY: allocated in `new`, freed once.
+            unsafe { sys::cuMemFree_v2(self.address) };
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Events.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::Gpu;
+use super::library::check;
+use crate::Result;
+
+/// `CUDA 12.8`: drivers from there on have the function that tells the time between events.
+const TELLS_TIME: u32 = 12080;
+
+/// A point in a stream.
+#[derive(Debug)]
+pub(crate) struct Event {
+    gpu: Arc<Gpu>,
+    raw: sys::CUevent,
+}
+
+// SAFETY: events may be used from any thread, and the driver locks.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// The current end of a stream whose context is current.
+    pub(super) fn record(gpu: &Arc<Gpu>, stream: sys::CUstream, timed: bool) -> Result<Arc<Self>> {
+        let flags = match timed {
+            true => sys::CUevent_flags::CU_EVENT_DEFAULT,
+            false => sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
+        };
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: a context is current.
+        check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
+        let event = Arc::new(Self { gpu: gpu.clone(), raw });
+        // SAFETY: both are alive and of one context.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(raw, stream) })?;
+        Ok(event)
+    }
+
+    pub(super) fn raw(&self) -> sys::CUevent {
+        self.raw
+    }
+
+    /// Waits until it has happened.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.gpu.enter()?;
+        // SAFETY: the event is alive.
+        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
+    }
+
+    /// Time from this event to a later one; both keep the time and have happened.
+    pub(crate) fn milliseconds_until(&self, later: &Self) -> Result<f64> {
+        self.gpu.enter()?;
+        let call = "cuEventElapsedTime_v2";
+        if self.gpu.driver() < TELLS_TIME {
+            let name = "a driver for less than CUDA 12.8".to_owned();
+            return Err(crate::Error::Driver { call, name, doing: "timing a run".to_owned() });
+        }
+        let mut milliseconds = 0f32;
+        // SAFETY: both are alive and the driver has the function; one number is written.
+        check(call, unsafe { sys::cuEventElapsedTime_v2(&mut milliseconds, self.raw, later.raw) })?;
+        Ok(f64::from(milliseconds))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.gpu.enter().is_ok() {
+            // SAFETY: destroyed once; waits for it that are in streams go on.
+            unsafe { sys::cuEventDestroy_v2(self.raw) };
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The CUDA driver's API behind safe types: the only place here that calls it.
+//!
+//! Every type keeps the context that it belongs to alive. A call needs its context to be current
+//! on the calling thread, which each function sees to itself ([`Gpu::enter`]).
+
+// What the driver's functions are given is owned by the types below; each block says why it holds.
+#![allow(unsafe_code)]
+
+mod block;
+mod event;
+mod gpu;
+mod library;
+mod module;
+mod pinned;
+mod pooled;
+mod stream;
+
+pub(crate) use block::Block;
+pub(crate) use event::Event;
+pub(crate) use gpu::Gpu;
+pub(crate) use library::version_text;
+pub(crate) use module::{Function, Module, copy};
+pub(crate) use pinned::Pinned;
+pub(crate) use pooled::Pooled;
+pub(crate) use stream::Stream;

@@ -1,0 +1,75 @@
+//! Memory of the host that a GPU copies from and to.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::Gpu;
+use super::library::check;
+use crate::Result;
+
+/// Page-locked memory of the host. Whoever reads, changes or drops it has waited for the copies
+/// that use it.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    gpu: Arc<Gpu>,
+    pointer: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the memory is this value's own.
+unsafe impl Send for Pinned {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    /// Memory of zeros.
+    pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
+        gpu.enter()?;
+        let mut pointer = std::ptr::null_mut();
+        if bytes > 0 {
+            // SAFETY: a context is current; freed when this is dropped. Without flags, the memory
+            // is cached, so that reading it is fast.
+            check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut pointer, bytes, 0) })?;
+            // SAFETY: the memory has this many bytes.
+            unsafe { pointer.cast::<u8>().write_bytes(0, bytes) };
+        }
+        Ok(Self { gpu: gpu.clone(), pointer: pointer.cast(), bytes })
+    }
+
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn pointer(&self) -> *mut u8 {
+        self.pointer
+    }
+
+    /// Its content.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self.bytes {
+            0 => &[],
+            // SAFETY: allocated and initialised with this length; no copy writes it now.
+            n => unsafe { std::slice::from_raw_parts(self.pointer, n) },
+        }
+    }
+
+    /// Its content, to be changed.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        match self.bytes {
+            0 => &mut [],
+            // SAFETY: allocated and initialised with this length; no copy uses it now.
+            n => unsafe { std::slice::from_raw_parts_mut(self.pointer, n) },
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if self.bytes > 0 && self.gpu.enter().is_ok() {
+            // SAFETY: allocated in `new`, freed once.
+            unsafe { sys::cuMemFreeHost(self.pointer.cast()) };
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Streams.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::library::check;
+use super::{Event, Gpu};
+use crate::Result;
+
+/// A queue of work for a GPU.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    gpu: Arc<Gpu>,
+    raw: sys::CUstream,
+}
+
+// SAFETY: streams may be used from any thread, and the driver locks.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// A stream that does not wait for the default stream.
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Self>> {
+        gpu.enter()?;
+        let raw = Self::create()?;
+        Ok(Arc::new(Self { gpu: gpu.clone(), raw }))
+    }
+
+    /// A bare stream of the current context.
+    pub(super) fn create() -> Result<sys::CUstream> {
+        let mut raw = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: a context is current.
+        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
+        Ok(raw)
+    }
+
+    /// The GPU that it is of.
+    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    pub(super) fn raw(&self) -> sys::CUstream {
+        self.raw
+    }
+
+    /// Waits for everything in it.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.gpu.enter()?;
+        // SAFETY: the stream is alive.
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw) })
+    }
+
+    /// Lets what comes later wait for an event.
+    pub(crate) fn wait(&self, event: &Event) -> Result<()> {
+        // SAFETY: both are alive; the driver keeps what the wait needs.
+        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw(), 0) })
+    }
+
+    /// An event that happens when everything before it is done.
+    pub(crate) fn record(&self) -> Result<Arc<Event>> {
+        Event::record(&self.gpu, self.raw, false)
+    }
+
+    /// As [`Stream::record`], keeping the time.
+    pub(crate) fn record_timed(&self) -> Result<Arc<Event>> {
+        self.gpu.enter()?;
+        Event::record(&self.gpu, self.raw, true)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.gpu.enter().is_ok() {
+            // SAFETY: made by `create`, destroyed once; work in it goes on.
+            unsafe { sys::cuStreamDestroy_v2(self.raw) };
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Loading: the target, its kernels, weights on the GPU.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use aot_ir::{Arch, Bytes, Dim};
+
+use super::driver::{Block, Function, Module, Pinned, version_text};
+use super::{Gpu, Stream};
+use crate::artifact::ImagesFile;
+use crate::program::{BufferId, LaunchArg, Place, Program, Step, Target};
+use crate::{Error, Result};
+
+/// Buffers begin at multiples of this.
+const ALIGNMENT: u64 = 256;
+/// Bytes of pinned memory that weights pass through.
+const STAGING: usize = 32 << 20;
+/// Tests set this to an architecture (`sm_80`) whose images are then used.
+const FORCE_ARCH: &str = "AOT_FORCE_ARCH";
+/// Tests set this to have PTX used.
+const FORCE_PTX: &str = "AOT_FORCE_PTX";
+
+/// The target that serves a GPU, and its images.
+pub(super) fn choose<'p, 'a>(
+    gpu: &Gpu,
+    program: &'p Program,
+    images: &[&'a [u8]],
+) -> Result<(&'p Target, ImagesFile<'a>)> {
+    let (major, minor) = gpu.capability();
+    let files = images.iter().map(|bytes| ImagesFile::open(bytes)).collect::<Result<Vec<_>>>()?;
+    let forced: Option<Arch> = std::env::var(FORCE_ARCH).ok().and_then(|a| a.parse().ok());
+    let only_ptx = std::env::var(FORCE_PTX).is_ok_and(|v| v == "1");
+    let file_of = |target: &Target| {
+        files.iter().copied().find(|f| (f.info().arch, f.info().ptx) == (target.arch, target.ptx))
+    };
+    let usable = |target: &&Target| {
+        let runs = if target.ptx {
+            target.arch.ptx_runs_on(major, minor)
+        } else {
+            target.arch.runs_on(major, minor)
+        };
+        runs && forced.is_none_or(|arch| arch == target.arch)
+            && (target.ptx || !only_ptx)
+            && file_of(target).is_some()
+    };
+    // Machine code before PTX, then the most specific architecture.
+    let rank = |target: &&Target| (!target.ptx, target.arch.capability(), target.arch.features());
+    let best = program.targets.iter().filter(usable).max_by_key(rank);
+    let found = best.and_then(|target| Some((target, file_of(target)?)));
+    let (target, file) = found.ok_or_else(|| {
+        let name = |f: &ImagesFile<'_>| {
+            let kind = if f.info().ptx { " (PTX)" } else { "" };
+            format!("{}{kind}", f.info().arch)
+        };
+        let has: Vec<String> = files.iter().map(name).collect();
+        Error::NoImage {
+            model: program.model.clone(),
+            has: if has.is_empty() { "no GPU".to_owned() } else { has.join(", ") },
+            gpu: gpu.name().to_owned(),
+            capability: format!("sm_{major}{minor}"),
+        }
+    })?;
+    if gpu.driver() < file.info().driver {
+        return Err(Error::OldDriver {
+            model: program.model.clone(),
+            needed: version_text(file.info().driver),
+            found: version_text(gpu.driver()),
+        });
+    }
+    Ok((target, file))
+}
+
+/// The target's kernels, in order.
+pub(super) fn functions(
+    gpu: &Arc<Gpu>,
+    model: &str,
+    target: &Target,
+    file: &ImagesFile<'_>,
+) -> Result<Vec<Function>> {
+    let mut modules: HashMap<[u8; 32], Arc<Module>> = HashMap::new();
+    let mut out = Vec::with_capacity(target.kernels.len());
+    for kernel in &target.kernels {
+        let module = match modules.get(&kernel.key) {
+            Some(module) => module.clone(),
+            None => {
+                let image = file.get(&kernel.key)?.ok_or_else(|| {
+                    let which = format!("the images of `{model}` for {}", target.arch);
+                    Error::artifact(which, format!("kernel `{}` is missing", kernel.entry))
+                })?;
+                let module = Module::load(gpu, &image)?;
+                modules.insert(kernel.key, module.clone());
+                module
+            }
+        };
+        out.push(Function::new(&module, &kernel.entry, kernel.threads, kernel.shared)?);
+    }
+    Ok(out)
+}
+
+/// Buffers that a program's steps read or write.
+pub(super) fn used(target: &Target, steps: &[Step]) -> HashSet<BufferId> {
+    let mut out = HashSet::new();
+    for step in steps {
+        match step {
+            Step::Launch(n) => {
+                let variants = target.launches.get(*n as usize).into_iter().flatten();
+                for arg in variants.flat_map(|launch| &launch.args) {
+                    if let LaunchArg::Buffer(id, _) = arg {
+                        out.insert(*id);
+                    }
+                }
+            }
+            Step::Copy { from, to } => out.extend([*from, *to]),
+        }
+    }
+    out
+}
+
+/// Bytes of a buffer of constant extent.
+pub(super) fn constant_bytes(program: &Program, id: BufferId) -> Result<u64> {
+    let buffer = &program.buffers[id.0 as usize];
+    let elements = match &buffer.elements {
+        dim if dim.as_const().is_some() => dim.as_const().unwrap_or(0),
+        dim => upper(program, dim),
+    };
+    let bytes = u64::try_from(elements).ok().and_then(|n| buffer.dtype.bytes_for(n));
+    bytes.ok_or_else(|| Error::artifact("the program", "a buffer has no sane size"))
+}
+
+fn upper(program: &Program, dim: &Dim) -> i64 {
+    aot_ir::Scope::new(&program.symbols).interval(dim).hi
+}
+
+/// Places for buffers one after the other; the length of all.
+pub(super) fn layout(
+    program: &Program,
+    ids: &[BufferId],
+) -> Result<(HashMap<BufferId, u64>, usize)> {
+    let mut end = 0u64;
+    let mut out = HashMap::new();
+    for &id in ids {
+        out.insert(id, end);
+        end = end
+            .checked_add(constant_bytes(program, id)?)
+            .map(|e| e.next_multiple_of(ALIGNMENT))
+            .ok_or_else(|| Error::artifact("the program", "buffers have no sane size"))?;
+    }
+    let all = usize::try_from(end);
+    Ok((out, all.map_err(|_| Error::artifact("the program", "buffers have no sane size"))?))
+}
+
+/// Puts the weights that buffers stand for into a block.
+pub(super) fn upload(
+    stream: &Stream,
+    program: &Program,
+    weights: &Bytes,
+    places: &HashMap<BufferId, u64>,
+    block: &Block,
+) -> Result<()> {
+    let longest = places
+        .keys()
+        .map(|id| constant_bytes(program, *id))
+        .max_by_key(|b| b.as_ref().copied().unwrap_or(0));
+    let staging_bytes = (longest.transpose()?.unwrap_or(0) as usize).min(STAGING);
+    let mut halves =
+        [Pinned::new(stream.gpu(), staging_bytes)?, Pinned::new(stream.gpu(), staging_bytes)?];
+    let mut busy: [Option<Arc<super::driver::Event>>; 2] = [None, None];
+    let mut turn = 0;
+    for (&id, &place) in places {
+        let Place::Weight(n) = program.buffers[id.0 as usize].place else { continue };
+        let weight = &program.weights[n as usize];
+        let bytes = constant_bytes(program, id)? as usize;
+        let start = weight.offset as usize;
+        let source = start.checked_add(bytes).and_then(|end| weights.get(start..end));
+        let source = source.ok_or_else(|| {
+            Error::artifact("the weights", format!("they do not hold `{}`", weight.name))
+        })?;
+        for (i, chunk) in source.chunks(STAGING).enumerate() {
+            if let Some(event) = busy[turn].take() {
+                event.synchronize()?;
+            }
+            halves[turn].as_mut_slice()[..chunk.len()].copy_from_slice(chunk);
+            let offset = place as usize + i * STAGING;
+            block.upload(stream, offset, &halves[turn], 0, chunk.len())?;
+            busy[turn] = Some(stream.record()?);
+            turn = 1 - turn;
+        }
+    }
+    stream.synchronize()
+}

@@ -1,0 +1,13 @@
+//! Models on NVIDIA GPUs.
+
+mod context;
+mod driver;
+mod evaluate;
+mod load;
+mod model;
+mod shared;
+
+pub(crate) use driver::{Gpu, Stream};
+pub(crate) use evaluate::Evaluated;
+pub(crate) use model::CudaModel;
+pub(crate) use shared::Shared;

@@ -1,0 +1,129 @@
+//! Which device runs models.
+
+use super::{Memory, Stream, StreamKind};
+use crate::{Error, Result};
+#[cfg(feature = "cuda")]
+use std::sync::Arc;
+
+#[cfg(feature = "cuda")]
+use crate::cuda;
+
+/// What models are loaded on: a GPU or the CPU. Clones are the same device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    kind: Kind,
+    reason: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Cpu,
+    #[cfg(feature = "cuda")]
+    Cuda(Arc<cuda::Gpu>),
+}
+
+impl Device {
+    /// The first GPU, or else the CPU; then [`Device::reason`] says why.
+    ///
+    /// # Errors
+    /// When there is no usable GPU and the feature `cpu` is off.
+    pub fn best() -> Result<Self> {
+        match Self::cuda(0) {
+            Ok(device) => Ok(device),
+            Err(error) => Ok(Self { reason: Some(error.to_string()), ..Self::cpu()? }),
+        }
+    }
+
+    /// The GPU with this number, counted as the driver does (CUDA_VISIBLE_DEVICES applies).
+    ///
+    /// # Errors
+    /// When there is no driver, it is too old, or there is no such GPU.
+    pub fn cuda(index: usize) -> Result<Self> {
+        #[cfg(feature = "cuda")]
+        return Ok(Self { kind: Kind::Cuda(cuda::Gpu::open(index)?), reason: None });
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = index;
+            Err(Error::FeatureOff("cuda"))
+        }
+    }
+
+    /// The CPU: the reference executor.
+    ///
+    /// # Errors
+    /// When the feature `cpu` is off.
+    pub fn cpu() -> Result<Self> {
+        match cfg!(feature = "cpu") {
+            true => Ok(Self { kind: Kind::Cpu, reason: None }),
+            false => Err(Error::FeatureOff("cpu")),
+        }
+    }
+
+    /// Why [`Device::best`] chose the CPU.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Whether this is a GPU.
+    pub fn is_cuda(&self) -> bool {
+        !matches!(self.kind, Kind::Cpu)
+    }
+
+    /// What people call it: `NVIDIA H200`, or `CPU`.
+    pub fn name(&self) -> &str {
+        match &self.kind {
+            Kind::Cpu => "CPU",
+            #[cfg(feature = "cuda")]
+            Kind::Cuda(gpu) => gpu.name(),
+        }
+    }
+
+    /// A new stream: what is put into one is done in order, beside other streams.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn stream(&self) -> Result<Stream> {
+        Ok(Stream::new(match &self.kind {
+            Kind::Cpu => StreamKind::Cpu,
+            #[cfg(feature = "cuda")]
+            Kind::Cuda(gpu) => StreamKind::Cuda(cuda::Stream::new(gpu)?),
+        }))
+    }
+
+    /// Waits for everything that was put on the device.
+    ///
+    /// # Errors
+    /// When something of it failed.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.kind {
+            Kind::Cpu => Ok(()),
+            #[cfg(feature = "cuda")]
+            Kind::Cuda(gpu) => gpu.synchronize(),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Memory> {
+        match &self.kind {
+            Kind::Cpu => Memory::host(bytes),
+            #[cfg(feature = "cuda")]
+            Kind::Cuda(gpu) => Ok(Memory::Cuda(cuda::Shared::new(gpu, bytes, "a tensor")?)),
+        }
+    }
+}
+
+/// Equal where they are the same hardware.
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Cpu, Kind::Cpu) => true,
+            #[cfg(feature = "cuda")]
+            (Kind::Cuda(a), Kind::Cuda(b)) => a.index() == b.index(),
+            #[cfg(feature = "cuda")]
+            _ => false,
+        }
+    }
+}

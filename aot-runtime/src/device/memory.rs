@@ -1,0 +1,52 @@
+//! Memory that device tensors lie in.
+
+use crate::ports::HostSink;
+use crate::{Error, Result};
+
+#[cfg(feature = "cuda")]
+use crate::cuda;
+
+/// Bytes on a device.
+#[derive(Debug)]
+pub(crate) enum Memory {
+    /// The CPU's.
+    Host(Vec<u8>),
+    /// A GPU's.
+    #[cfg(feature = "cuda")]
+    Cuda(cuda::Shared),
+}
+
+impl Memory {
+    pub(crate) fn host(bytes: usize) -> Result<Self> {
+        let mut data = Vec::new();
+        let full = |_| Error::Elements { found: 0, shape: vec![bytes] };
+        data.try_reserve_exact(bytes).map_err(full)?;
+        data.resize(bytes, 0);
+        Ok(Self::Host(data))
+    }
+
+    /// Overwrites all bytes; ordered after everything that uses the memory.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::Host(data) => {
+                let n = data.len().min(bytes.len());
+                data[..n].copy_from_slice(&bytes[..n]);
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Self::Cuda(shared) => shared.write(bytes),
+        }
+    }
+
+    /// Copies all bytes to the host, after waiting for what writes them.
+    pub(crate) fn read(&self, sink: &mut dyn HostSink) -> Result<()> {
+        match self {
+            Self::Host(data) => {
+                sink.store(data);
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Self::Cuda(shared) => shared.read(sink),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What goes in and out of a model, and at which sizes.
+
+use aot_ir::dim::{BindError, ShapePattern, bind};
+use aot_ir::{Graph, Guard, Symbols};
+
+use super::Sizes;
+use crate::ports::InputRef;
+use crate::program::{Port, Program};
+use crate::{Error, Result};
+
+/// A model's inputs, outputs and sizes.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    /// The model's name in the manifest.
+    pub model: String,
+    /// Run-time sizes.
+    pub symbols: Symbols,
+    /// Equalities that sizes must satisfy.
+    pub guards: Vec<Guard>,
+    /// Inputs in order.
+    pub inputs: Vec<Port>,
+    /// Outputs in order.
+    pub outputs: Vec<Port>,
+    /// For every dim with a range in the manifest, its line there.
+    pub lines: Vec<(String, u32)>,
+}
+
+impl Signature {
+    /// A program's.
+    pub fn of_program(program: &Program) -> Self {
+        Self {
+            model: program.model.clone(),
+            symbols: program.symbols.clone(),
+            guards: program.guards.clone(),
+            inputs: program.inputs.clone(),
+            outputs: program.outputs.clone(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// A graph's.
+    pub fn of_graph(graph: &Graph) -> Self {
+        let port = |name: &str, value| {
+            let aot_ir::Value { dtype, shape, .. } = &graph[value];
+            Port { name: name.to_owned(), dtype: *dtype, shape: shape.clone() }
+        };
+        Self {
+            model: graph.name.clone(),
+            symbols: graph.symbols.clone(),
+            guards: graph.guards.clone(),
+            inputs: graph.inputs.iter().map(|&v| port(&graph[v].name, v)).collect(),
+            outputs: graph.outputs.iter().map(|(name, v)| port(name, *v)).collect(),
+            lines: Vec::new(),
+        }
+    }
+
+    pub(super) fn with_lines(mut self, lines: &[(&str, u32)]) -> Self {
+        self.lines = lines.iter().map(|(name, line)| ((*name).to_owned(), *line)).collect();
+        self
+    }
+
+    /// The atoms of all symbols, from the inputs' shapes.
+    pub(super) fn atoms(&self, inputs: &[InputRef<'_>]) -> Result<Vec<i64>> {
+        if inputs.len() != self.inputs.len() {
+            let (found, expected) = (inputs.len(), self.inputs.len());
+            return Err(Error::Count { what: "inputs", found, expected });
+        }
+        let mut patterns = Vec::with_capacity(inputs.len());
+        for (port, input) in self.inputs.iter().zip(inputs) {
+            if port.dtype != input.dtype {
+                let (found, expected) = (input.dtype, port.dtype);
+                return Err(Error::DType { name: port.name.clone(), found, expected });
+            }
+            let Port { name, shape, .. } = port;
+            patterns.push(ShapePattern { name, dims: shape, extents: input.shape });
+        }
+        bind(&self.symbols, &patterns).map_err(|source| {
+            let line = match &source {
+                BindError::Range { dim, .. } | BindError::Step { dim, .. } => self.line(dim),
+                _ => None,
+            };
+            Error::Shape { source, line }
+        })
+    }
+
+    fn line(&self, dim: &str) -> Option<u32> {
+        self.lines.iter().find(|(name, _)| name == dim).map(|(_, line)| *line)
+    }
+
+    /// Checks guards and computes the shapes of outputs.
+    pub(super) fn sizes(&self, atoms: Vec<i64>) -> Result<Sizes> {
+        for Guard { lhs, rhs, node } in &self.guards {
+            let (left, right) = (lhs.eval(atoms.as_slice())?, rhs.eval(atoms.as_slice())?);
+            if left != right {
+                return Err(Error::Guard {
+                    node: node.clone(),
+                    lhs: self.symbols.show(lhs),
+                    rhs: self.symbols.show(rhs),
+                    left,
+                    right,
+                });
+            }
+        }
+        let mut outputs = Vec::with_capacity(self.outputs.len());
+        for port in &self.outputs {
+            let mut shape = Vec::with_capacity(port.shape.len());
+            for dim in &port.shape {
+                let extent = dim.eval(atoms.as_slice())?;
+                let negative = |_| Error::Shape {
+                    source: BindError::Extent {
+                        input: port.name.clone(),
+                        axis: shape.len(),
+                        found: 0,
+                        expected: format!("{} = {extent}", self.symbols.show(dim)),
+                    },
+                    line: None,
+                };
+                shape.push(usize::try_from(extent).map_err(negative)?);
+            }
+            outputs.push(shape);
+        }
+        Ok(Sizes::new(atoms, outputs))
+    }
+}

@@ -1,0 +1,107 @@
+//! The sizes of one run.
+
+use std::sync::{Arc, Mutex};
+
+use crate::{Error, Result};
+
+/// What follows from the sizes of a run's inputs; kept for runs of the same sizes.
+#[derive(Debug)]
+pub struct Sizes {
+    /// The symbols' atoms by id.
+    atoms: Vec<i64>,
+    outputs: Vec<Vec<usize>>,
+    #[cfg(feature = "cuda")]
+    pub(crate) launches: std::sync::OnceLock<crate::cuda::Evaluated>,
+}
+
+impl Sizes {
+    pub(super) fn new(atoms: Vec<i64>, outputs: Vec<Vec<usize>>) -> Self {
+        Self {
+            atoms,
+            outputs,
+            #[cfg(feature = "cuda")]
+            launches: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// The symbols' atoms by id.
+    pub fn atoms(&self) -> &[i64] {
+        &self.atoms
+    }
+
+    /// The shapes of outputs, in order.
+    pub fn outputs(&self) -> &[Vec<usize>] {
+        &self.outputs
+    }
+
+    /// The shape of an output of rank `R`.
+    ///
+    /// # Errors
+    /// When there is no such output or its rank is another.
+    pub fn output<const R: usize>(&self, index: usize) -> Result<[usize; R]> {
+        let expected = self.outputs.len();
+        let count = Error::Count { what: "outputs", found: index + 1, expected };
+        let shape = self.outputs.get(index).ok_or(count)?;
+        shape.as_slice().try_into().map_err(|_| Error::OutputShape {
+            output: format!("number {index}"),
+            found: vec![0; R],
+            expected: shape.clone(),
+        })
+    }
+}
+
+/// The sizes of the last runs, the most recent ones first.
+#[derive(Debug, Default)]
+pub(super) struct Recent(Mutex<Vec<Arc<Sizes>>>);
+
+/// How many different sizes are kept.
+const KEPT: usize = 32;
+
+impl Recent {
+    /// The sizes with these atoms, made if they are not kept.
+    pub(super) fn get(
+        &self,
+        atoms: Vec<i64>,
+        make: impl FnOnce(Vec<i64>) -> Result<Sizes>,
+    ) -> Result<Arc<Sizes>> {
+        let poisoned = |_| Error::Poisoned("the sizes of recent runs");
+        {
+            let mut kept = self.0.lock().map_err(poisoned)?;
+            if let Some(at) = kept.iter().position(|s| s.atoms == atoms) {
+                kept[..=at].rotate_right(1);
+                return Ok(kept[0].clone());
+            }
+        }
+        let sizes = Arc::new(make(atoms)?);
+        let mut kept = self.0.lock().map_err(|_| Error::Poisoned("the sizes of recent runs"))?;
+        kept.truncate(KEPT - 1);
+        kept.insert(0, sizes.clone());
+        Ok(sizes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recent_sizes_are_kept_and_the_oldest_go() {
+        let recent = Recent::default();
+        let made = std::cell::Cell::new(0);
+        let get = |n: i64| {
+            let make = |atoms| {
+                made.set(made.get() + 1);
+                Ok(Sizes::new(atoms, vec![]))
+            };
+            assert_eq!(recent.get(vec![n], make).unwrap().atoms(), [n]);
+        };
+        (0..KEPT as i64).for_each(get);
+        (0..KEPT as i64).for_each(get);
+        assert_eq!(made.get(), KEPT);
+        get(-1);
+        get(KEPT as i64 - 1);
+        assert_eq!(made.get(), KEPT + 1);
+        get(0);
+        assert_eq!(made.get(), KEPT + 2);
+    }
+}

@@ -1,0 +1,134 @@
+//! What all generated models have in common.
+
+use crate::loaded::Loaded;
+use crate::{DType, Device, Result, Stream};
+
+/// A model that `cargo aot build` compiled.
+///
+/// Implemented by generated types. Programs that work with any model (servers, workers, benches)
+/// are generic over this. A loaded model can be used by several threads at once: they share its
+/// weights, and each run has memory of its own.
+pub trait Model: Sized + Send + Sync + 'static {
+    /// Tensors that a run reads: an [`Input`](crate::Input) per input.
+    type Inputs<'a>;
+    /// Tensors that a run gives, on the host: a [`Tensor`](crate::Tensor) per output.
+    type Outputs: Send;
+    /// Buffers that a run writes to: an [`Output`](crate::Output) per output.
+    type OutputsMut<'a>;
+    /// Tensors that a run gives, on the device: a [`DeviceTensor`](crate::DeviceTensor) per output.
+    type DeviceOutputs: Send;
+
+    /// The model's name, inputs, outputs and dims.
+    const META: Meta;
+
+    /// Loads the model: uploads its weights and kernels.
+    ///
+    /// # Errors
+    /// When the artifacts are damaged, have no kernels for the device, or do not fit its memory.
+    fn load(device: &Device) -> Result<Self>;
+
+    /// Runs the model and waits for its outputs.
+    ///
+    /// # Errors
+    /// When an input does not fit the model, or the device fails.
+    fn run(&self, inputs: Self::Inputs<'_>) -> Result<Self::Outputs>;
+
+    /// Runs the model and leaves its outputs on the device, without waiting for them.
+    ///
+    /// # Errors
+    /// When an input does not fit the model, or the device fails.
+    fn run_on_device(&self, inputs: Self::Inputs<'_>) -> Result<Self::DeviceOutputs>;
+
+    /// Runs the model with buffers for its outputs. Waits if one of them is on the host.
+    ///
+    /// # Errors
+    /// When an input or a buffer does not fit the model, or the device fails.
+    fn run_into(&self, inputs: Self::Inputs<'_>, outputs: Self::OutputsMut<'_>) -> Result<()>;
+
+    /// As [`Model::run_into`], in a stream of the caller's.
+    ///
+    /// # Errors
+    /// As [`Model::run_into`]; and when the stream belongs to another device.
+    fn run_on(
+        &self,
+        stream: &Stream,
+        inputs: Self::Inputs<'_>,
+        outputs: Self::OutputsMut<'_>,
+    ) -> Result<()>;
+
+    /// The model without its types.
+    fn loaded(&self) -> &Loaded;
+}
+
+/// What a model's manifest and file say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Its name in the manifest.
+    pub name: &'static str,
+    /// Inputs in order.
+    pub inputs: &'static [PortMeta],
+    /// Outputs in order.
+    pub outputs: &'static [PortMeta],
+    /// Sizes that are chosen at run time.
+    pub dims: &'static [DimMeta],
+    /// Names and values that the source file carries for applications.
+    pub metadata: &'static [(&'static str, &'static str)],
+}
+
+impl Meta {
+    /// The value that the source file carries under a name.
+    pub const fn metadata(&self, name: &str) -> Option<&'static str> {
+        let mut i = 0;
+        while i < self.metadata.len() {
+            if same(self.metadata[i].0, name) {
+                return Some(self.metadata[i].1);
+            }
+            i += 1;
+        }
+        None
+    }
+
+    /// The dim of this name.
+    pub fn dim(&self, name: &str) -> Option<&'static DimMeta> {
+        self.dims.iter().find(|dim| dim.name == name)
+    }
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+/// An input or output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortMeta {
+    /// Its name in the source file.
+    pub name: &'static str,
+    /// Its field in the generated types.
+    pub field: &'static str,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first, as text: `batch`, `384`, `2*n + 1`.
+    pub shape: &'static [&'static str],
+}
+
+/// A size that is chosen at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DimMeta {
+    /// Its name.
+    pub name: &'static str,
+    /// Least size.
+    pub min: u64,
+    /// Greatest size.
+    pub max: u64,
+    /// Distance of allowed sizes, counted from the least.
+    pub step: u64,
+    /// Bounds that kernels and memory are planned for, ascending.
+    pub buckets: &'static [u64],
+    /// Where Aot.toml gives the range.
+    pub line: Option<u32>,
+}
