@@ -1,10 +1,12 @@
-//! Whether a graph read from a file refers only to what it has.
+//! Whether a graph read from a file is one that this crate's functions could have made.
 
-use crate::{ConstId, Def, Graph, NodeId, ValueId};
+use crate::dim::Atom;
+use crate::{ConstId, Def, Dim, Graph, NodeId, ValueId};
 
 impl Graph {
-    /// Checks every index, the topological order, and that ranges of sizes are sane: what holds
-    /// for every graph made by this crate's functions.
+    /// Checks every index, the topological order, that ranges of sizes are sane, and that types and
+    /// shapes follow from the operators' rules: what holds for every graph made by this crate's functions.
+    /// Bytes of constants are not looked at.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -14,13 +16,22 @@ impl Graph {
         for (id, value) in self.values() {
             let defined = match value.def {
                 Def::Input(i) => self.inputs.get(i as usize) == Some(&id),
-                Def::Const(ConstId(i)) => (i as usize) < constants,
-                Def::Node(NodeId(node), port) => (node as usize) < self.nodes().len()
-                    && self[NodeId(node)].outputs.get(port as usize) == Some(&id),
+                Def::Const(ConstId(i)) => (i as usize) < constants && self.holds(ConstId(i), id),
+                Def::Node(NodeId(node), port) => {
+                    (node as usize) < self.nodes().len()
+                        && self[NodeId(node)].outputs.get(port as usize) == Some(&id)
+                }
             };
             if !defined {
                 return Err(format!("value {} is defined nowhere", id.0));
             }
+        }
+        for (_, value) in self.values() {
+            value.shape.iter().try_for_each(|dim| self.check_dim(dim))?;
+        }
+        for guard in &self.guards {
+            self.check_dim(&guard.lhs)?;
+            self.check_dim(&guard.rhs)?;
         }
         let known = |v: &ValueId| match v.index() < values {
             true => Ok(()),
@@ -39,6 +50,7 @@ impl Graph {
                     return Err(format!("node `{}` makes what another one makes", node.name));
                 }
             }
+            self.check_results(id)?;
         }
         for (i, input) in self.inputs.iter().enumerate() {
             known(input)?;
@@ -47,6 +59,40 @@ impl Graph {
             }
         }
         self.outputs.iter().try_for_each(|(_, value)| known(value))
+    }
+
+    /// Whether a value has the type and the extents of a constant.
+    fn holds(&self, constant: ConstId, value: ValueId) -> bool {
+        let (constant, value) = (&self[constant], &self[value]);
+        let extents = constant.shape.iter().map(|&d| i64::try_from(d).ok());
+        constant.dtype == value.dtype
+            && extents.clone().all(|d| d.is_some())
+            && extents.eq(value.shape.iter().map(Dim::as_const))
+    }
+
+    fn check_dim(&self, dim: &Dim) -> Result<(), String> {
+        let unknown = dim.any(|atom| match atom {
+            Atom::Sym(id) => self.symbols.get(*id).is_none(),
+            _ => false,
+        });
+        if unknown || !dim.is_uniform() {
+            return Err(format!("size {dim} is no function of the graph's sizes"));
+        }
+        Ok(())
+    }
+
+    /// Whether results are what the operator gives for its operands; all indices were checked.
+    fn check_results(&self, id: NodeId) -> Result<(), String> {
+        let node = &self[id];
+        node.op.map_dims(&mut |dim| self.check_dim(dim).map(|()| dim.clone()))?;
+        let operands: Vec<_> = node.inputs.iter().map(|&v| &self[v]).collect();
+        let inferred = (node.op.infer(&operands, &self.symbols))
+            .map_err(|e| format!("node `{}` ({}): {e}", node.name, node.op.name()))?;
+        let results = node.outputs.iter().map(|&v| (self[v].dtype, &self[v].shape));
+        if !results.eq(inferred.outputs.iter().map(|(dtype, shape)| (*dtype, shape))) {
+            return Err(format!("results of node `{}` are not what it gives", node.name));
+        }
+        Ok(())
     }
 }
 
@@ -71,5 +117,28 @@ mod tests {
         assert!(damaged.check().is_err());
         graph.symbols.add(Symbol { name: "n".into(), lo: 1, hi: 2, scale: 0, offset: 0 });
         assert!(graph.check().is_err());
+    }
+
+    #[test]
+    fn no_changed_byte_of_a_file_does_harm() {
+        let mut graph = Graph::new("g");
+        let n = graph.symbols.add(Symbol::new("n", 1, 8, 1));
+        let n = graph.symbols.dim(n);
+        let x = graph.add_input("x", DType::F32, vec![n]);
+        let y = graph.add1(Op::Unary(UnaryOp::Exp), &[x], "exp").unwrap();
+        graph.outputs.push(("y".into(), y));
+        let bytes = postcard::to_allocvec(&graph).unwrap();
+        let back: Graph = postcard::from_bytes(&bytes).unwrap();
+        assert_eq!(back.check(), Ok(()));
+        let mut refused = 0;
+        for i in 0..bytes.len() {
+            for flip in [1u8, 0x7f, 0xff] {
+                let mut changed = bytes.clone();
+                changed[i] ^= flip;
+                let graph = postcard::from_bytes::<Graph>(&changed);
+                refused += usize::from(graph.map_or(true, |graph| graph.check().is_err()));
+            }
+        }
+        assert!(refused > bytes.len());
     }
 }

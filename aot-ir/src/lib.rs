@@ -15,21 +15,21 @@
 
 mod arch;
 mod check;
-pub mod bind;
 pub mod dim;
 mod dtype;
 #[cfg(feature = "exec")]
 pub mod exec;
 mod graph;
+mod guard;
 pub mod op;
 mod scalar;
 
 pub use arch::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
-pub use bind::BindError;
 pub use dim::{Dim, DimError, Scope, SymId, Symbol, Symbols};
 pub use dtype::DType;
 pub use graph::{
     Bytes, ConstId, Constant, Def, Graph, GraphError, Guard, Node, NodeId, Value, ValueId,
 };
+pub use guard::GuardError;
 pub use op::Op;
 pub use scalar::Scalar;

@@ -46,6 +46,7 @@ fn both(name: &str) -> Graph {
     check("imported", &graph, name);
     let after =
         passes::run(&graph, &passes::Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert_eq!(after.check(), Ok(()), "{name}");
     println!("{name}: {} nodes became {}", graph.nodes().len(), after.nodes().len());
     check("after passes", &after, name);
     after

@@ -1,7 +1,8 @@
 //! Errors of execution.
 
+use crate::dim::BindError;
 use crate::op::ShapeError;
-use crate::{BindError, DType, DimError};
+use crate::{DType, DimError, GuardError};
 
 /// Why a graph or an operator could not be executed.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,9 @@ pub enum ExecError {
     /// Shapes of inputs do not fit.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// An equality that the model needs does not hold.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
     /// A number of bytes or elements does not match type and shape.
     #[error("{found} {unit} do not make a tensor of {dtype} {shape:?}")]
     Size {

@@ -4,7 +4,7 @@ use super::error::ExecError;
 use super::operator::run;
 use super::plan::{Step, steps};
 use super::tensor::Tensor;
-use crate::bind::Shaped;
+use crate::dim::{ShapePattern, bind};
 use crate::{Def, Graph, Node, ValueId};
 
 /// Runs a graph on the CPU.
@@ -156,13 +156,13 @@ impl Executor {
                     expected: value.dtype,
                 });
             }
-            shaped.push(Shaped {
+            shaped.push(ShapePattern {
                 name: &value.name,
-                declared: &value.shape,
-                actual: tensor.shape(),
+                dims: &value.shape,
+                extents: tensor.shape(),
             });
         }
-        let atoms = graph.symbols.bind(&shaped)?;
+        let atoms = bind(&graph.symbols, &shaped)?;
         for guard in &graph.guards {
             guard.check(&graph.symbols, &atoms)?;
         }

@@ -21,6 +21,7 @@ macro_rules! float {
             fn powf(self, exponent: Self) -> Self;
             fn atan2(self, other: Self) -> Self;
             fn erf(self) -> Self;
+            fn exp(self) -> Self;
             $(fn $name(self) -> Self;)*
 
             /// The larger; NaN if either is.
@@ -34,10 +35,10 @@ macro_rules! float {
             }
         }
 
-        float!(@impl f32, libm::erff, $($name => $inherent),*);
-        float!(@impl f64, libm::erf, $($name => $inherent),*);
+        float!(@impl f32, libm::erff, super::exp::exp, $($name => $inherent),*);
+        float!(@impl f64, libm::erf, f64::exp, $($name => $inherent),*);
     };
-    (@impl $type:ident, $erf:path, $($name:ident => $inherent:ident),*) => {
+    (@impl $type:ident, $erf:path, $exp:path, $($name:ident => $inherent:ident),*) => {
         impl Float for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -48,13 +49,14 @@ macro_rules! float {
             fn powf(self, exponent: Self) -> Self { $type::powf(self, exponent) }
             fn atan2(self, other: Self) -> Self { $type::atan2(self, other) }
             fn erf(self) -> Self { $erf(self) }
+            fn exp(self) -> Self { $exp(self) }
             $(fn $name(self) -> Self { $type::$inherent(self) })*
         }
     };
 }
 
 float! {
-    exp => exp, ln => ln, ln_1p => ln_1p, exp_m1 => exp_m1, sqrt => sqrt, abs => abs,
+    ln => ln, ln_1p => ln_1p, exp_m1 => exp_m1, sqrt => sqrt, abs => abs,
     floor => floor, ceil => ceil, round_even => round_ties_even, recip => recip,
     sin => sin, cos => cos, tan => tan, asin => asin, acos => acos, atan => atan,
     sinh => sinh, cosh => cosh, tanh => tanh, asinh => asinh, acosh => acosh, atanh => atanh,

@@ -5,6 +5,7 @@ pub(super) mod cast;
 mod compare;
 mod conv;
 mod conv_transpose;
+mod exp;
 mod float;
 mod geometry;
 mod indexing;
