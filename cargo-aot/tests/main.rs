@@ -2,3 +2,4 @@
 
 mod commands;
 mod manifest_errors;
+mod nvrtc;
