@@ -3,5 +3,6 @@
 mod conformance;
 mod cpu_models;
 mod groups;
+mod kernels;
 mod models;
 mod reference;
