@@ -18,7 +18,7 @@ pub(super) type Opsets = BTreeMap<String, i64>;
 /// Deepest nesting of graphs and functions.
 const MAX_DEPTH: usize = 24;
 /// Most nodes that are imported, those of unrolled bodies counted each time.
-const MAX_NODES: usize = 1 << 20;
+const MAX_NODES: usize = 1 << 18;
 
 /// Names of a graph and what they stand for; `None` where an unsupported node would make it.
 pub(super) type Names = HashMap<String, Option<Tensor>>;

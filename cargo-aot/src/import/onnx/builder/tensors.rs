@@ -5,6 +5,9 @@ use aot_ir::{Bytes, Constant, DType, Dim, Graph, GraphError, Op, Scope, Symbols,
 use std::collections::HashMap;
 use std::rc::Rc;
 
+/// Most atoms in the extent of an axis: more would make every proof slow, and recursion deep.
+const MAX_ATOMS: usize = 400;
+
 /// A tensor of the model; an index into [`Builder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct Tensor(u32);
@@ -280,7 +283,18 @@ impl Builder {
     /// Adds a node on graph values.
     pub(super) fn add(&mut self, op: Op, inputs: &[ValueId]) -> OpResult<ValueId> {
         let name = self.node.clone();
-        Ok(self.graph.add1(op, inputs, name)?)
+        let value = self.graph.add1(op, inputs, name)?;
+        for dim in self.shape_of(value) {
+            let mut atoms = 0;
+            dim.visit(&mut |_| atoms += 1);
+            if atoms > MAX_ATOMS {
+                return unsupported(
+                    "the size of an axis is too complicated a function of run-time sizes; \
+                     give dims steps, or fixed sizes",
+                );
+            }
+        }
+        Ok(value)
     }
 
     /// Adds a node of one result, whatever is known of its operands.

@@ -264,7 +264,15 @@ pub(super) fn rotary(c: &mut Call<'_>, caches: [Tensor; 2], positions: Option<Te
     let original = c.shape(x).to_vec();
     let flat = original.len() == 3;
     let x = if flat {
-        let heads = c.int("num_heads", 0);
+        // Without a number of heads, the caches' width says how wide one is.
+        let heads = match (c.int("num_heads", 0), c.shape(caches[0]).last(), &original[2]) {
+            (0, Some(half), width) => {
+                let size = half.scaled(2);
+                let positive = c.scope().proves_nonneg(&(&size - 1));
+                if positive { c.scope().floor_div(width, &size).as_const().unwrap_or(0) } else { 0 }
+            }
+            (heads, ..) => heads,
+        };
         split_heads(c, x, heads)?
     } else {
         x

@@ -60,8 +60,9 @@ pub(super) const RULES: &[Entry] = &[
     microsoft("Attention", packed_attention),
     microsoft("MatMulIntegerToFloat", integer_to_float),
     microsoft("DynamicQuantizeMatMul", |c| {
-        // The weights' numbers times the activations, without rounding these.
         let (a, b, scale) = (c.x(0)?, c.x(1)?, c.x(2)?);
+        let [a, a_scale, a_zero] = super::quantized::dynamic(c, a)?;
+        let a = dequantized(c, a, Some(a_scale), Some(a_zero))?;
         let b = dequantized(c, b, Some(scale), c.opt(3))?;
         let out = matmul(c, a, b)?;
         with_bias(c, out, c.opt(4)).map(|t| vec![t])

@@ -135,9 +135,13 @@ fn dequantize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     Ok(vec![c.cast(y, dtype)?])
 }
 
-/// To `u8`, over the range of the data with 0 in it.
 fn dynamic_quantize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
+    Ok(dynamic(c, x)?.to_vec())
+}
+
+/// To `u8`, over the range of the data with 0 in it: numbers, scale and zero point.
+pub(super) fn dynamic(c: &mut Call<'_>, x: Tensor) -> OpResult<[Tensor; 3]> {
     let axes: Vec<usize> = (0..c.rank(x)).collect();
     let low = c.reduce(ReduceOp::Min, x, &axes, false)?;
     let low = c.with(BinaryOp::Min, low, 0.0)?;
@@ -153,7 +157,7 @@ fn dynamic_quantize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let zero = saturate(c, zero, None, DType::U8)?;
     let scaled = c.quotient(x, scale)?;
     let y = saturate(c, scaled, Some(zero), DType::U8)?;
-    Ok(vec![y, scale, zero])
+    Ok([y, scale, zero])
 }
 
 /// `saturate(round(acc · a_scale · b_scale / y_scale) + y_zero)`.
