@@ -2,8 +2,8 @@
 
 use crate::models::Model;
 use crate::reference::{cases, relative_error};
-use aot_ir::Graph;
-use aot_ir::exec::Executor;
+use aot_ir::exec::{Executor, Tensor};
+use aot_ir::{DType, Graph};
 use cargo_aot::passes;
 use std::time::Instant;
 
@@ -16,13 +16,22 @@ fn allowance(name: &str) -> f64 {
     if name == "basic-pitch" { 2e-4 } else { 0.0 }
 }
 
-/// Runs all cases of a model through a graph.
-fn check(what: &str, graph: &Graph, name: &str) {
+/// Inputs of at most this many elements are run on graphs as imported, too.
+const SMALL: usize = 1 << 18;
+
+/// Runs the cases of a model through a graph; those with large inputs only if `all`.
+fn check(what: &str, graph: &Graph, name: &str, all: bool) {
     let tolerance = TOLERANCE + allowance(name);
     let executor = Executor::new(graph).unwrap_or_else(|e| panic!("{name}, {what}: {e}"));
     for case in cases(name) {
+        let inputs = case.inputs_of(graph);
+        // Sequences are worth more than pixels: a token stands for a vector.
+        let cost = |x: &Tensor| if x.dtype() == DType::I64 { 384 * x.len() } else { x.len() };
+        if !all && inputs.iter().map(cost).sum::<usize>() > SMALL {
+            continue;
+        }
         let start = Instant::now();
-        let found = executor.run(&case.inputs_of(graph));
+        let found = executor.run(&inputs);
         let found = found.unwrap_or_else(|e| panic!("{name}, {what}, {}: {e}", case.name));
         let seconds = start.elapsed().as_secs_f64();
         for ((output, _), (found, expected)) in
@@ -43,12 +52,12 @@ fn check(what: &str, graph: &Graph, name: &str) {
 
 fn both(name: &str) -> Graph {
     let graph = Model::of(name).import();
-    check("imported", &graph, name);
+    check("imported", &graph, name, false);
     let after =
         passes::run(&graph, &passes::Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(after.check(), Ok(()), "{name}");
     println!("{name}: {} nodes became {}", graph.nodes().len(), after.nodes().len());
-    check("after passes", &after, name);
+    check("after passes", &after, name, true);
     after
 }
 

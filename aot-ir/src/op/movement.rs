@@ -84,8 +84,10 @@ pub(super) fn pad(
         let padded = extent + low + high;
         rule.extent(&padded, "the padded extent")?;
         let added = !(low.is(0) && high.is(0));
-        if added && extent.is(0) && !padded.is(0) && !matches!(mode, PadMode::Constant(_)) {
-            return fail("an axis without elements can be padded with a constant only");
+        if added && !padded.is(0) && !matches!(mode, PadMode::Constant(_)) {
+            rule.at_most(&Dim::ONE, extent, || {
+                "an axis without elements can be padded with a constant only".to_owned()
+            })?;
         }
         shape.push(padded);
     }

@@ -3,3 +3,4 @@
 mod dims;
 mod exec_values;
 mod shape_rules;
+mod shapes_meet_execution;

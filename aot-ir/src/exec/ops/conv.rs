@@ -99,7 +99,7 @@ fn is_cheap(c: &Channels, g: &Geometry) -> bool {
 fn convolve<T: Number>(x: &[T], w: &[T], c: &Channels, g: &Geometry) -> Vec<T> {
     let plane = g.output_len();
     let mut out = vec![T::default(); c.batch * c.groups * c.output * plane];
-    if out.is_empty() || w.is_empty() {
+    if out.is_empty() || w.is_empty() || x.is_empty() {
         return out;
     }
     if c.input == 1 && c.output < SHARED {
