@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod cli;
+pub mod emit;
 pub mod import;
 pub mod lower;
 pub mod manifest;

@@ -91,6 +91,8 @@ impl Global {
 pub enum Command {
     /// Write a commented Aot.toml and the generated crate's stub, and depend on it in Cargo.toml
     Init(InitArgs),
+    /// Compile models and write the generated crate
+    Build(BuildArgs),
     /// Import and plan models without compiling kernels
     Check(CheckArgs),
     /// Show inputs, outputs, dims, kernels, launches and memory of models
@@ -130,6 +132,17 @@ pub struct CleanArgs {
     /// Only say what would be removed
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// `cargo aot build`
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// Compile the kernels of good models even if other models fail
+    #[arg(long)]
+    pub keep_going: bool,
+    /// Say why each part is built anew
+    #[arg(long)]
+    pub explain: bool,
 }
 
 /// `cargo aot check`

@@ -4,8 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::exit::Exit;
+use crate::build::jobs::KernelErrors;
+use crate::build::lockfile::LockFileError;
 use crate::build::places::CACHE_DIR_VAR;
-use crate::build::toolchain::InstallError;
+use crate::build::session::SessionError;
+use crate::build::toolchain::{IdentityError, InstallError};
 use crate::manifest::{ManifestError, NameError, SourceFile};
 use crate::pipeline::ModelError;
 
@@ -101,6 +104,24 @@ pub enum CliError {
         /// Each model with its error.
         failed: Vec<(String, ModelError)>,
     },
+    /// A step that concerns a single model or no particular one.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Kernels that don't compile.
+    #[error(transparent)]
+    Kernels(#[from] KernelErrors),
+    /// A compiler that doesn't work.
+    #[error(transparent)]
+    Compiler(#[from] IdentityError),
+    /// Aot.lock can't be read, or would change.
+    #[error(transparent)]
+    LockFile(#[from] LockFileError),
+    /// A file of the build can't be read or written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The compiler gave no image of a kernel that it compiled.
+    #[error("kernel `{0}` has no image; this is a bug in cargo-aot")]
+    NoImage(String),
     /// A kernel that no model has.
     #[error("there is no kernel `{name}`{}", suggestion(.near))]
     NoKernel {
@@ -149,9 +170,14 @@ impl CliError {
                     Exit::Model
                 }
             }
-            CliError::Install(_) => Exit::Toolchain,
+            CliError::Model(_) => Exit::Model,
+            CliError::Kernels(_) | CliError::NoImage(_) => Exit::Kernel,
+            CliError::LockFile(LockFileError::Locked { .. }) => Exit::Locked,
+            CliError::Install(_) | CliError::Compiler(_) => Exit::Toolchain,
             CliError::Exists(_)
             | CliError::NoCache
+            | CliError::LockFile(_)
+            | CliError::Session(_)
             | CliError::Threads(_)
             | CliError::NotOurs(_)
             | CliError::Template(_)

@@ -10,8 +10,8 @@ use super::project::Project;
 use super::runtime_dependency::RuntimeDependency;
 use super::shell::Shell;
 use super::stub;
-use super::template::render;
 use super::write::write_if_changed;
+use crate::emit::render;
 use crate::manifest::{PackageName, RustName, find_gpu};
 
 const AOT_TOML: &str = include_str!("../../../templates/init/Aot.toml.j2");

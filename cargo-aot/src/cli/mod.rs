@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod args;
+mod build;
 mod cache;
 mod cargo_config;
 mod check;
@@ -17,7 +18,6 @@ mod run_command;
 mod runtime_dependency;
 mod shell;
 mod stub;
-mod template;
 mod toolchain;
 mod workspace;
 mod write;

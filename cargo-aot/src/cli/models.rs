@@ -27,6 +27,9 @@ pub(super) fn select<'m>(
     names.iter().map(find).collect()
 }
 
+/// Models that failed, and why.
+pub(super) type Failed = Vec<(String, ModelError)>;
+
 /// Does `work` for each model, in parallel. The results are in order; all errors are reported.
 pub(super) fn for_each<'m, T: Send>(
     manifest: &Manifest,
@@ -34,6 +37,20 @@ pub(super) fn for_each<'m, T: Send>(
     jobs: Option<usize>,
     work: impl Fn(&'m Model) -> Result<T, ModelError> + Sync,
 ) -> Result<Vec<T>, CliError> {
+    let (done, failed) = try_each(models, jobs, work)?;
+    if failed.is_empty() {
+        Ok(done)
+    } else {
+        Err(CliError::Models { file: manifest.file.clone(), failed })
+    }
+}
+
+/// The same, with the models that failed beside the results of the others.
+pub(super) fn try_each<'m, T: Send>(
+    models: &[&'m Model],
+    jobs: Option<usize>,
+    work: impl Fn(&'m Model) -> Result<T, ModelError> + Sync,
+) -> Result<(Vec<T>, Failed), CliError> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs.unwrap_or(0))
         .stack_size(STACK)
@@ -54,9 +71,5 @@ pub(super) fn for_each<'m, T: Send>(
             Err(error) => failed.push(error),
         }
     }
-    if failed.is_empty() {
-        Ok(done)
-    } else {
-        Err(CliError::Models { file: manifest.file.clone(), failed })
-    }
+    Ok((done, failed))
 }

@@ -9,7 +9,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::project::{Project, Selection};
 use super::shell::Shell;
-use super::{cache, check, clean, completions, doctor, init, inspect, toolchain};
+use super::{build, cache, check, clean, completions, doctor, init, inspect, toolchain};
 use crate::manifest::ManifestError;
 use crate::pipeline::ModelError;
 
@@ -45,6 +45,9 @@ fn dispatch(aot: &Aot, shell: &Shell) -> Result<Exit, CliError> {
     match &aot.command {
         Command::Init(args) => init::run(args, &Project::find_for_init(&selection, &cwd)?, shell)?,
         Command::Clean(args) => clean::run(args, &Project::find(&selection, &cwd)?, shell)?,
+        Command::Build(args) => {
+            build::run(args, &Project::find(&selection, &cwd)?, &aot.global, shell)?;
+        }
         Command::Check(args) => {
             check::run(args, &Project::find(&selection, &cwd)?, &aot.global, shell)?;
         }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::error::CliError;
 use super::runtime_dependency::RuntimeDependency;
-use super::template::render;
 use super::write::write_if_changed;
+use crate::emit::render;
 
 const CARGO_TOML: &str = include_str!("../../../templates/stub/Cargo.toml.j2");
 const LIB_RS: &str = include_str!("../../../templates/stub/lib.rs");

@@ -1,6 +1,9 @@
 //! What can go wrong with a model.
 
 use super::import::ManifestProblems;
+use crate::build::session::SessionError;
+use crate::build::units::UnitError;
+use crate::emit::EmitError;
 use crate::import::ImportError;
 use crate::lower::LowerError;
 
@@ -16,6 +19,24 @@ pub enum ModelError {
     /// A pass made a graph that is none.
     #[error("failed to simplify the graph; this is a bug in cargo-aot")]
     Pass(#[from] aot_ir::GraphError),
+    /// A file of the model can't be read.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// An artifact can't be kept or read back.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// An artifact can't be kept or read back.
+    #[error("failed to use the cache")]
+    Io(#[from] std::io::Error),
+    /// An artifact of the run time can't be written or read.
+    #[error(transparent)]
+    Artifact(#[from] aot_runtime::Error),
+    /// The cached weights are not those of the graph.
+    #[error("the cached weights don't hold `{0}`; `cargo aot clean` removes them")]
+    Weights(String),
+    /// The model can't have a Rust type.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
     /// The graph can't be lowered to kernels.
     #[error(transparent)]
     Lower(#[from] LowerError),

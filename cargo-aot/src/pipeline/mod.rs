@@ -8,6 +8,7 @@ mod options;
 mod plan;
 mod summary;
 mod text;
+mod units;
 mod work;
 
 pub use error::ModelError;
@@ -19,4 +20,5 @@ pub use summary::{
     BufferSummary, DimSummary, KernelSummary, LaunchSummary, MemorySummary, ModelSummary,
     PortSummary, TargetSummary,
 };
+pub use units::{ImportArtifact, ModelUnits, PlanArtifact, PlannedKernel, Workshop};
 pub use work::Work;

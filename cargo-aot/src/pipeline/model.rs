@@ -46,7 +46,17 @@ pub fn with_plan<T>(
     prepared: &Prepared,
     then: impl FnOnce(&Planned<'_>) -> T,
 ) -> Result<T, ModelError> {
+    with_plan_of(manifest, model, &prepared.graph, then)
+}
+
+/// The same of a model whose graph is given.
+pub(super) fn with_plan_of<T>(
+    manifest: &Manifest,
+    model: &Model,
+    graph: &Graph,
+    then: impl FnOnce(&Planned<'_>) -> T,
+) -> Result<T, ModelError> {
     let options = lower_options(model);
-    let plan = lower_model(&prepared.graph, &options)?;
+    let plan = lower_model(graph, &options)?;
     Ok(then(&assemble_model(plan, model, &manifest.target)?))
 }

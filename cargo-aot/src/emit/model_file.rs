@@ -1,0 +1,187 @@
+//! The module of one model.
+
+use aot_ir::{DType, Symbols};
+use aot_runtime::program::Port;
+use minijinja::{Value, context};
+
+use super::fields::field_names;
+use super::template::{literal, plain, render};
+use crate::manifest::RustName;
+
+const TEMPLATE: &str = include_str!("../../../templates/crate/model.rs.j2");
+
+/// Why a model can't have a Rust type.
+#[derive(Debug, thiserror::Error)]
+pub enum EmitError {
+    /// An element type that Rust code can't have tensors of.
+    #[error("`{tensor}` has elements of type {dtype}, which Rust has no type for")]
+    DType {
+        /// The input or output.
+        tensor: String,
+        /// Its type.
+        dtype: DType,
+    },
+    /// A model without inputs, which always gives the same.
+    #[error("the model has no inputs: its outputs are constants")]
+    NoInputs,
+    /// A template of ours is wrong.
+    #[error("failed to write from a template")]
+    Template(#[from] minijinja::Error),
+}
+
+/// An input or output.
+#[derive(Clone, Debug)]
+pub struct PortSpec {
+    /// The name in the model's file.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents as text.
+    pub shape: Vec<String>,
+}
+
+impl PortSpec {
+    /// Those of a program.
+    pub fn of(ports: &[Port], symbols: &Symbols) -> Vec<Self> {
+        let one = |port: &Port| Self {
+            name: port.name.clone(),
+            dtype: port.dtype,
+            shape: port.shape.iter().map(|dim| symbols.show(dim)).collect(),
+        };
+        ports.iter().map(one).collect()
+    }
+}
+
+/// A size that is chosen at run time.
+#[derive(Clone, Debug)]
+pub struct DimSpec {
+    /// Its name.
+    pub name: String,
+    /// Least size.
+    pub min: i64,
+    /// Greatest size.
+    pub max: i64,
+    /// Distance of sizes.
+    pub step: i64,
+    /// Bounds that are planned for, ascending.
+    pub buckets: Vec<u64>,
+    /// The line of Aot.toml that gives the range.
+    pub line: Option<usize>,
+}
+
+/// What a model's module is written from.
+#[derive(Clone, Debug)]
+pub struct ModelSpec {
+    /// The name in the manifest.
+    pub name: String,
+    /// Its names in Rust.
+    pub rust: RustName,
+    /// The model file as the manifest names it.
+    pub source: String,
+    /// Inputs in order.
+    pub inputs: Vec<PortSpec>,
+    /// Outputs in order.
+    pub outputs: Vec<PortSpec>,
+    /// Sizes chosen at run time.
+    pub dims: Vec<DimSpec>,
+    /// Names and values that the model file carries.
+    pub metadata: Vec<(String, String)>,
+    /// Whether the weights are within the executable.
+    pub embedded: bool,
+}
+
+/// The name of a model's weights file within `artifacts`: one that is unique beside executables.
+pub fn weights_file(package: &str, model: &ModelSpec) -> String {
+    format!("{package}-{}.weights", model.rust.module)
+}
+
+/// The text of `src/MODULE.rs`; `images` are features that have kernels.
+pub(super) fn text(
+    package: &str,
+    model: &ModelSpec,
+    images: &[String],
+) -> Result<String, EmitError> {
+    if model.inputs.is_empty() {
+        return Err(EmitError::NoInputs);
+    }
+    let dims: Vec<Value> = model
+        .dims
+        .iter()
+        .map(|dim| {
+            let buckets: Vec<_> = dim.buckets.iter().map(ToString::to_string).collect();
+            context!(
+                name => plain(&dim.name),
+                quoted => literal(&dim.name),
+                min => dim.min,
+                max => dim.max,
+                step => dim.step,
+                buckets => buckets.join(", "),
+                line => dim.line,
+            )
+        })
+        .collect();
+    let metadata: Vec<Value> = model
+        .metadata
+        .iter()
+        .map(|(name, value)| context!(name => literal(name), value => literal(value)))
+        .collect();
+    let context = context!(
+        name => plain(&model.name),
+        quoted_name => literal(&model.name),
+        source => plain(&model.source),
+        module => &model.rust.module,
+        type_name => &model.rust.type_name,
+        inputs => ports(&model.inputs)?,
+        outputs => ports(&model.outputs)?,
+        dims,
+        metadata,
+        embedded => model.embedded,
+        weights => weights_file(package, model),
+        images => images.to_vec(),
+    );
+    Ok(render(TEMPLATE, context)?)
+}
+
+fn ports(ports: &[PortSpec]) -> Result<Vec<Value>, EmitError> {
+    let fields = field_names(ports.iter().map(|port| port.name.as_str()));
+    ports
+        .iter()
+        .zip(fields)
+        .map(|(port, field)| {
+            let (rust, dtype) = rust_type(port.dtype)
+                .ok_or_else(|| EmitError::DType { tensor: port.name.clone(), dtype: port.dtype })?;
+            let extents: Vec<_> = port.shape.iter().map(|extent| literal(extent)).collect();
+            let short = rust.trim_start_matches("aot_runtime::");
+            Ok(context!(
+                name => plain(&port.name),
+                quoted => literal(&port.name),
+                field,
+                rust,
+                dtype,
+                rank => port.shape.len(),
+                shown => plain(&format!("{short}[{}]", port.shape.join(", "))),
+                extents => extents.join(", "),
+            ))
+        })
+        .collect()
+}
+
+/// The Rust type of elements, and the variant of `DType`.
+fn rust_type(dtype: DType) -> Option<(&'static str, &'static str)> {
+    Some(match dtype {
+        DType::Bool => ("bool", "Bool"),
+        DType::I8 => ("i8", "I8"),
+        DType::U8 => ("u8", "U8"),
+        DType::I16 => ("i16", "I16"),
+        DType::U16 => ("u16", "U16"),
+        DType::I32 => ("i32", "I32"),
+        DType::U32 => ("u32", "U32"),
+        DType::I64 => ("i64", "I64"),
+        DType::U64 => ("u64", "U64"),
+        DType::F16 => ("aot_runtime::f16", "F16"),
+        DType::Bf16 => ("aot_runtime::bf16", "Bf16"),
+        DType::F32 => ("f32", "F32"),
+        DType::F64 => ("f64", "F64"),
+        _ => return None,
+    })
+}
