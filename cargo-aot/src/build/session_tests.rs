@@ -221,3 +221,40 @@ fn a_check_of_many_files_takes_little_time() {
     assert_eq!(check(&folder(root), key), Verdict::Fresh(vec![]));
     assert!(started.elapsed() < Duration::from_millis(50), "{:?}", started.elapsed());
 }
+
+/// Not a test of its own: what the next one runs in a process that may write no file.
+#[test]
+fn a_build_that_may_not_write() {
+    if let Some(root) = std::env::var_os("AOT_TEST_FULL_DISK") {
+        let error = build(Path::new(&root), 1, &Recorder::default(), Duration::ZERO).unwrap_err();
+        println!("the error is: {error}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_full_disk_is_a_clear_error_and_loses_nothing() {
+    let dir = project();
+    let root = dir.path();
+    build(root, 1, &Recorder::default(), Duration::ZERO).unwrap();
+    fs::write(root.join("b"), "model B").unwrap();
+    // A limit of no bytes stands for a disk without room: writing fails, opening does not.
+    let limited = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", limited])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", "build::session::tests::a_build_that_may_not_write"])
+        .env("AOT_TEST_FULL_DISK", root)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let cache = folder(root).join("cache").display().to_string();
+    assert!(said.contains(&format!("the error is: cannot write {cache}")), "{said}");
+    assert_eq!(fs::read_to_string(root.join("crate/src/b.rs")).unwrap(), "model b 1");
+    assert!(!is_fresh(root, 1));
+
+    let watch = Recorder::default();
+    build(root, 1, &watch, Duration::ZERO).unwrap();
+    assert_eq!(made(&watch), ["b"]);
+    assert_eq!(fs::read_to_string(root.join("crate/src/b.rs")).unwrap(), "model B 1");
+}
