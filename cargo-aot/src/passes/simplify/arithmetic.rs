@@ -1,8 +1,8 @@
 //! Rules for arithmetic.
 
-use super::super::matching::{is, node, same_extents, same_shape, scalar, unary as unary_of};
+use super::super::matching::{is, node, scalar, unary as unary_of};
 use super::super::rewriter::Candidate;
-use aot_ir::op::{BinaryOp, ReduceOp, UnaryOp};
+use aot_ir::op::{BinaryOp, UnaryOp};
 use aot_ir::{Graph, GraphError, Op, Scalar, ValueId};
 
 type Result = std::result::Result<Option<ValueId>, GraphError>;
@@ -149,20 +149,16 @@ pub(super) fn select(g: &mut Graph, c: Candidate<'_>) -> Result {
     Ok(None)
 }
 
-pub(super) fn reduce(g: &mut Graph, op: ReduceOp, axes: &[usize], c: Candidate<'_>) -> Result {
+/// Over one element every reduction is that element.
+pub(super) fn reduce(g: &mut Graph, axes: &[usize], keep_dims: bool, c: Candidate<'_>) -> Result {
     let [x] = *c.inputs else { return Ok(None) };
     if !axes.iter().all(|&axis| g[x].shape[axis].is(1)) {
         return Ok(None);
     }
-    // Over one element every reduction is that element.
-    let Op::Reduce { keep_dims, .. } = c.op else { return Ok(None) };
-    debug_assert!(ReduceOp::ALL.contains(&op));
-    let kept = |i: &usize| *keep_dims || !axes.contains(i);
-    let shape: Vec<_> = (0..g[x].shape.len()).filter(kept).map(|i| g[x].shape[i].clone()).collect();
-    if same_shape(g, &shape, &g[x].shape) {
+    if keep_dims || axes.is_empty() {
         return Ok(Some(x));
     }
-    let reshaped = g.add1(Op::Reshape { shape }, &[x], c.name)?;
-    debug_assert!(!same_extents(g, reshaped, x));
-    Ok(Some(reshaped))
+    let kept = g[x].shape.iter().enumerate().filter(|(i, _)| !axes.contains(i));
+    let shape = kept.map(|(_, dim)| dim.clone()).collect();
+    g.add1(Op::Reshape { shape }, &[x], c.name).map(Some)
 }
