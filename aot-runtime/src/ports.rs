@@ -39,6 +39,17 @@ impl<T: Element, const R: usize> Input<'_, T, R> {
     }
 }
 
+impl<'a, T: Element, const R: usize> DeviceTensor<T, R> {
+    /// The tensor as an input without its type.
+    pub fn erase_input(&'a self) -> InputRef<'a> {
+        InputRef {
+            dtype: T::DTYPE,
+            shape: self.shape_ref(),
+            data: InputData::Device(self.memory()),
+        }
+    }
+}
+
 /// An input whose type is known at run time only.
 #[derive(Clone, Copy, Debug)]
 pub struct InputRef<'a> {

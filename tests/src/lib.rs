@@ -3,4 +3,5 @@
 
 pub mod cases;
 pub mod compare;
+pub mod manifest;
 pub mod net;

@@ -92,6 +92,19 @@ impl Net {
         self.graph.add_constant(constant).expect("a valid network")
     }
 
+    /// A constant of f16 elements.
+    pub fn halfs(&mut self, shape: &[usize], values: &[f32]) -> ValueId {
+        let bytes: Vec<u8> =
+            values.iter().flat_map(|v| half::f16::from_f32(*v).to_le_bytes()).collect();
+        let constant = Constant {
+            name: "h".into(),
+            dtype: DType::F16,
+            shape: shape.to_vec(),
+            bytes: bytes.into(),
+        };
+        self.graph.add_constant(constant).expect("a valid network")
+    }
+
     pub fn ints(&mut self, shape: &[usize], values: &[i64]) -> ValueId {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         let constant = Constant {
@@ -162,4 +175,47 @@ pub fn inputs(graph: &Graph, sizes: &[(String, i64)], seed: u64) -> (Vec<i64>, V
         Tensor::from_f64(value.dtype, shape, &values).expect("a valid network")
     });
     (atoms.clone(), tensors.collect())
+}
+
+/// As [`inputs`], with integers of named inputs in `0..bound` and floats that the precision's type holds.
+pub fn bounded_inputs(
+    graph: &Graph,
+    sizes: &[(String, i64)],
+    seed: u64,
+    bounds: &[(String, i64)],
+    precision: &str,
+) -> Vec<Tensor> {
+    let mut random = Random::new(seed + 101);
+    let (_, tensors) = inputs(graph, sizes, seed);
+    let named = graph.inputs.iter().map(|v| graph[*v].name.as_str());
+    tensors
+        .into_iter()
+        .zip(named)
+        .map(|(tensor, name)| {
+            let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
+            let bound = bounds.iter().find(|(n, _)| n == name).map(|(_, b)| *b);
+            let values: Vec<f64> = match bound {
+                Some(bound) => {
+                    (0..tensor.len()).map(|_| random.below(bound as u64) as f64).collect()
+                }
+                None => {
+                    tensor.to_f64().into_iter().map(|x| round_to(x, dtype, precision)).collect()
+                }
+            };
+            Tensor::from_f64(dtype, shape, &values).expect("a valid network")
+        })
+        .collect()
+}
+
+fn round_to(x: f64, dtype: DType, precision: &str) -> f64 {
+    match precision {
+        _ if !dtype.is_float() => x,
+        "f16" => half::f16::from_f64(x).to_f64(),
+        "bf16" => half::bf16::from_f64(x).to_f64(),
+        "tf32" => {
+            let bits = (x as f32).to_bits();
+            f32::from_bits(bits.wrapping_add(0x1000) & !0x1fff).into()
+        }
+        _ => x,
+    }
 }

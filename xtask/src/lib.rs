@@ -9,6 +9,7 @@ pub mod demo;
 pub mod error;
 pub mod example;
 pub mod fetch;
+mod gpu_pack;
 pub mod layout;
 pub mod nvrtc;
 pub mod pip;

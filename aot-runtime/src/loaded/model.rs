@@ -23,7 +23,7 @@ pub struct Loaded {
 #[derive(Debug)]
 enum Backend {
     #[cfg(feature = "cpu")]
-    Cpu(crate::cpu::CpuModel),
+    Cpu(Box<crate::cpu::CpuModel>),
     #[cfg(feature = "cuda")]
     Cuda(Box<crate::cuda::CudaModel>),
 }
@@ -49,7 +49,7 @@ impl Loaded {
             #[cfg(feature = "cpu")]
             Kind::Cpu => {
                 let model = crate::cpu::CpuModel::load(&file.graph_with(&weights)?)?;
-                (model.signature(), Backend::Cpu(model))
+                (model.signature(), Backend::Cpu(Box::new(model)))
             }
             #[cfg(not(feature = "cpu"))]
             Kind::Cpu => return Err(Error::FeatureOff("cpu")),
