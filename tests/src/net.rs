@@ -14,7 +14,7 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -23,12 +23,12 @@ impl Random {
 
     /// In -1..1.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        (self.word() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
     /// In 0..n.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
+        self.word() % n.max(1)
     }
 }
 
@@ -42,7 +42,14 @@ pub struct Net {
     pub(crate) slack: f64,
 }
 
+impl Default for Net {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Net {
+    /// An empty one.
     pub fn new() -> Self {
         Self {
             graph: Graph::new("net"),

@@ -58,17 +58,14 @@ pub(super) fn try_each<'m, T: Send>(
         .build()
         .map_err(|error| CliError::Threads(error.to_string()))?;
     let results: Vec<_> = pool.install(|| {
-        models
-            .par_iter()
-            .map(|model| work(model).map_err(|error| (model.name.get_ref().clone(), error)))
-            .collect()
+        models.par_iter().map(|model| (model.name.get_ref().clone(), work(model))).collect()
     });
     let mut done = Vec::new();
     let mut failed = Vec::new();
-    for result in results {
+    for (name, result) in results {
         match result {
             Ok(value) => done.push(value),
-            Err(error) => failed.push(error),
+            Err(error) => failed.push((name, error)),
         }
     }
     Ok((done, failed))

@@ -41,13 +41,14 @@ pub struct CrateSpec<'a> {
     pub models: Vec<ModelSpec>,
 }
 
+/// Names of models, and why they can't have a Rust type.
+pub type Failures = Vec<(String, EmitError)>;
+
 /// The text files by their paths within the crate.
 ///
 /// # Errors
 /// The names of the models that can't have a Rust type, each with the reason.
-pub fn crate_files(
-    spec: &CrateSpec<'_>,
-) -> Result<Vec<(PathBuf, String)>, Vec<(String, EmitError)>> {
+pub fn crate_files(spec: &CrateSpec<'_>) -> Result<Vec<(PathBuf, String)>, Failures> {
     let mut files = Vec::new();
     let mut failed = Vec::new();
     for model in &spec.models {

@@ -9,7 +9,7 @@ mod model_file;
 mod stamp;
 mod template;
 
-pub use crate_files::{CrateSpec, Source, crate_files};
+pub use crate_files::{CrateSpec, Failures, Source, crate_files};
 pub use fields::field_names;
 pub use model_file::{DimSpec, EmitError, ModelSpec, PortSpec, weights_file};
 pub use stamp::content_stamp;

@@ -182,12 +182,12 @@ pub(super) fn matmul(
     };
     let (mut batch, mut m, mut n) = (Vec::new(), Vec::new(), Vec::new());
     let mut coords = Vec::with_capacity(rank);
-    for axis in 0..leading {
-        if out[axis].is(1) {
+    for (axis, extent) in out[..leading].iter().enumerate() {
+        if extent.is(1) {
             coords.push(Dim::ZERO);
             continue;
         }
-        let var = b.var(&out[axis]);
+        let var = b.var(extent);
         coords.push(Dim::var(var));
         match (reads(ls, axis), reads(rs, axis)) {
             (true, false) => m.push(var),

@@ -143,9 +143,9 @@ fn channels_last(a: &Analysis<'_>) -> Vec<bool> {
         wanted[out.index()] |= spatial && rank >= 3;
     }
     let mut by_class = vec![false; count];
-    for i in 0..count {
+    for (i, wanted) in wanted.iter().enumerate() {
         let c = find(&mut class, i);
-        by_class[c] |= wanted[i];
+        by_class[c] |= wanted;
     }
     (0..count).map(|i| by_class[find(&mut class, i)]).collect()
 }

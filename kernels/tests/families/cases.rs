@@ -11,11 +11,10 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) group: Group,
     pub(crate) symbols: Symbols,
-    pub(crate) atoms: Vec<i64>,
 }
 
 fn fixed(name: &'static str, group: Group) -> Case {
-    Case { name, group, symbols: Symbols::default(), atoms: Vec::new() }
+    Case { name, group, symbols: Symbols::default() }
 }
 
 /// `y = gelu(x + bias)` over rows of `columns` elements.
@@ -89,7 +88,7 @@ fn embedding() -> Case {
     let r = b.binary(BinaryOp::Add, x, position);
     b.store(y, row * 48 + var(j), r);
     let group = b.map(&[i, s, j]);
-    Case { name: "embedding", group, symbols, atoms: vec![3, 17] }
+    Case { name: "embedding", group, symbols }
 }
 
 /// A padded 3×3 maximum with stride 2, channels last.
@@ -323,7 +322,7 @@ pub(crate) fn reductions() -> Vec<Case> {
     let dynamic = layer_norm(DType::F16, symbols.dim(batch), 384);
     let arg = |last| FoldOp::ArgMax { last };
     let mut cases = vec![
-        Case { name: "layer_norm_dynamic", group: dynamic, symbols, atoms: vec![5] },
+        Case { name: "layer_norm_dynamic", group: dynamic, symbols },
         fixed("layer_norm_f16", layer_norm(DType::F16, 4096, 384)),
         fixed("layer_norm_f32_odd", layer_norm(DType::F32, 5, 37)),
         fixed("layer_norm_long", layer_norm(DType::F32, 3, 5000)),

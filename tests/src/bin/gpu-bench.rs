@@ -1,6 +1,6 @@
 //! Times what a GPU pack marks for it: medians of the device's own clock, inputs and outputs on the device.
 //!
-//! usage: gpu-bench PACK [FILTER]
+//! usage: `gpu-bench PACK [FILTER]`
 //! Prints a line of JSON per network and size.
 
 use aot_ir::Bytes;

@@ -1,6 +1,6 @@
 //! Runs what a GPU pack holds on the GPU and compares it with the reference executor in binary64.
 //!
-//! usage: gpu-tests PACK [FILTER]
+//! usage: `gpu-tests PACK [FILTER]`
 //! Prints a line per failure and last `N passed, N failed`. AOT_FORCE_ARCH=sm_80 and AOT_FORCE_PTX=1 choose
 //! other images than the GPU's own.
 
