@@ -6,7 +6,7 @@ use zerocopy::IntoBytes;
 
 /// A Rust type that tensors can have as elements.
 ///
-/// Implemented for `bool`, the integers of 8 to 64 bits, [`f16`], [`bf16`], `f32` and `f64`, and
+/// Implemented for `bool`, the integers of 8 to 64 bits, [`struct@f16`], [`bf16`], `f32` and `f64`, and
 /// for nothing else.
 pub trait Element:
     sealed::Sealed + Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static

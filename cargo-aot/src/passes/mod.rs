@@ -1,6 +1,6 @@
 //! Graph → Graph.
 //!
-//! [`run`] applies the passes in a fixed order: local simplification and folding of constants until nothing
+//! [`run()`] applies the passes in a fixed order: local simplification and folding of constants until nothing
 //! changes, then recognition of what exporters spell out (normalisation, softmax, attention), then
 //! merging of matrix products that share an operand. Every pass computes what the graph computed before, up to
 //! rounding, and keeps the names of the source model's nodes.
