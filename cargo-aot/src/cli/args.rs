@@ -97,6 +97,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Show inputs, outputs, dims, kernels, launches and memory of models
     Inspect(InspectArgs),
+    /// Run a model that was built, once
+    Run(RunArgs),
     /// Install the CUDA compiler, or say which one is used
     Toolchain(ToolchainArgs),
     /// Remove artifacts
@@ -165,6 +167,34 @@ pub struct InspectArgs {
     /// Print the CUDA source of the kernels of this name or key
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub kernel: Option<String>,
+}
+
+/// `cargo aot run`
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Model of the manifest
+    #[arg(value_name = "MODEL")]
+    pub model: String,
+    /// Arrays by the names of the model's inputs
+    #[arg(long, value_name = "NPZ", value_hint = ValueHint::FilePath)]
+    pub input: PathBuf,
+    /// Where to save outputs
+    #[arg(long, value_name = "NPZ", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Where to run
+    #[arg(long, value_enum, value_name = "DEVICE", default_value = "best")]
+    pub device: DeviceChoice,
+}
+
+/// `--device`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DeviceChoice {
+    /// The first GPU, else the CPU
+    Best,
+    /// The first GPU
+    Cuda,
+    /// The CPU
+    Cpu,
 }
 
 /// `cargo aot toolchain`

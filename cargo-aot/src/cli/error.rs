@@ -10,6 +10,7 @@ use crate::build::places::CACHE_DIR_VAR;
 use crate::build::session::SessionError;
 use crate::build::toolchain::{IdentityError, InstallError};
 use crate::manifest::{ManifestError, NameError, SourceFile};
+use crate::npy::NpyError;
 use crate::pipeline::ModelError;
 
 /// Why a command failed.
@@ -122,6 +123,18 @@ pub enum CliError {
     /// The compiler gave no image of a kernel that it compiled.
     #[error("kernel `{0}` has no image; this is a bug in cargo-aot")]
     NoImage(String),
+    /// A model without artifacts.
+    #[error("model `{0}` is not built: run `cargo aot build`")]
+    NotBuilt(String),
+    /// An input that the file of arrays doesn't have.
+    #[error("the input file has no array `{0}`, which the model reads")]
+    NoArray(String),
+    /// A file of arrays can't be read or written.
+    #[error(transparent)]
+    Arrays(#[from] NpyError),
+    /// A model can't be loaded or run.
+    #[error(transparent)]
+    Device(Box<aot_runtime::Error>),
     /// A kernel that no model has.
     #[error("there is no kernel `{name}`{}", suggestion(.near))]
     NoKernel {
@@ -170,12 +183,16 @@ impl CliError {
                     Exit::Model
                 }
             }
+            CliError::Device(_) => Exit::Device,
             CliError::Model(_) => Exit::Model,
             CliError::Kernels(_) | CliError::NoImage(_) => Exit::Kernel,
             CliError::LockFile(LockFileError::Locked { .. }) => Exit::Locked,
             CliError::Install(_) | CliError::Compiler(_) => Exit::Toolchain,
             CliError::Exists(_)
             | CliError::NoCache
+            | CliError::NotBuilt(_)
+            | CliError::NoArray(_)
+            | CliError::Arrays(_)
             | CliError::LockFile(_)
             | CliError::Session(_)
             | CliError::Threads(_)
@@ -190,6 +207,12 @@ impl CliError {
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CliError {
         let path = path.to_owned();
         move |source| CliError::Io { action, path, source }
+    }
+}
+
+impl From<aot_runtime::Error> for CliError {
+    fn from(error: aot_runtime::Error) -> Self {
+        Self::Device(Box::new(error))
     }
 }
 

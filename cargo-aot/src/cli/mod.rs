@@ -14,6 +14,7 @@ mod init;
 mod inspect;
 mod models;
 mod project;
+mod run;
 mod run_command;
 mod runtime_dependency;
 mod shell;

@@ -9,7 +9,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::project::{Project, Selection};
 use super::shell::Shell;
-use super::{build, cache, check, clean, completions, doctor, init, inspect, toolchain};
+use super::{build, cache, check, clean, completions, doctor, init, inspect, run, toolchain};
 use crate::manifest::ManifestError;
 use crate::pipeline::ModelError;
 
@@ -48,6 +48,7 @@ fn dispatch(aot: &Aot, shell: &Shell) -> Result<Exit, CliError> {
         Command::Build(args) => {
             build::run(args, &Project::find(&selection, &cwd)?, &aot.global, shell)?;
         }
+        Command::Run(args) => run::run(args, &Project::find(&selection, &cwd)?, shell)?,
         Command::Check(args) => {
             check::run(args, &Project::find(&selection, &cwd)?, &aot.global, shell)?;
         }

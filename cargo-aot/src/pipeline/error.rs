@@ -30,7 +30,7 @@ pub enum ModelError {
     Io(#[from] std::io::Error),
     /// An artifact of the run time can't be written or read.
     #[error(transparent)]
-    Artifact(#[from] aot_runtime::Error),
+    Artifact(Box<aot_runtime::Error>),
     /// The cached weights are not those of the graph.
     #[error("the cached weights don't hold `{0}`; `cargo aot clean` removes them")]
     Weights(String),
@@ -40,4 +40,10 @@ pub enum ModelError {
     /// The graph can't be lowered to kernels.
     #[error(transparent)]
     Lower(#[from] LowerError),
+}
+
+impl From<aot_runtime::Error> for ModelError {
+    fn from(error: aot_runtime::Error) -> Self {
+        Self::Artifact(Box::new(error))
+    }
 }
