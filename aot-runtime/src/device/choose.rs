@@ -127,3 +127,10 @@ impl PartialEq for Device {
         }
     }
 }
+
+/// The device's name.
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -50,9 +50,9 @@ impl Encoder {
         }
         let types = vec![0; ids.len()];
         let out = self.model.run(Inputs {
-            input_ids: TensorView::new(&ids, shape)?,
-            attention_mask: TensorView::new(&mask, shape)?,
-            token_type_ids: TensorView::new(&types, shape)?,
+            input_ids: TensorView::new(&ids, shape)?.into(),
+            attention_mask: TensorView::new(&mask, shape)?.into(),
+            token_type_ids: TensorView::new(&types, shape)?.into(),
         })?;
         let lengths = rows.iter().map(|row| row.len());
         Ok(pool(&out.last_hidden_state, lengths))

@@ -46,7 +46,7 @@ impl Reader {
         }
         let whole = detection::input(picture);
         let shape = [1, 3, whole.height, whole.width];
-        let map = self.detection.run(det::Inputs { x: TensorView::new(&whole.values, shape)? })?;
+        let map = self.detection.run(det::Inputs { x: TensorView::new(&whole.values, shape)?.into() })?;
         let map = map.sigmoid_0_tmp_0.as_slice();
         let places = detection::boxes(map, whole.width, picture.dimensions());
 
@@ -55,7 +55,7 @@ impl Reader {
         for batch in batches(&lines) {
             let shape = [batch.lines.len(), 3, LINE_HEIGHT, batch.width];
             let out =
-                self.recognition.run(rec::Inputs { x: TensorView::new(&batch.input, shape)? })?;
+                self.recognition.run(rec::Inputs { x: TensorView::new(&batch.input, shape)?.into() })?;
             let out = &out.softmax_11_tmp_0;
             let [_, steps, classes] = out.shape();
             for (&line, row) in batch.lines.iter().zip(out.as_slice().chunks(steps * classes)) {
