@@ -37,7 +37,7 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
     let schedule = choose(problem, &mut emitter);
     let row_count = Flat::new(&emitter, problem.rows, None, 1);
     let threads = schedule.threads;
-    let block = threads.max(BLOCK);
+    let block = if threads <= 32 { BLOCK } else { threads };
     let rows_per_block = block / threads;
 
     // Place of the thread.
