@@ -26,6 +26,23 @@ fn movement_chains_are_one_group(cases: &mut Cases) {
     cases.at(net, &[1, 4].map(|size| vec![("b", size)]));
 }
 
+fn integers_wrap_and_floats_saturate(cases: &mut Cases) {
+    for to in [DType::I8, DType::U8, DType::I32] {
+        let mut net = Net::new();
+        let i = net.input(DType::I64, &dims(&[4, 5]));
+        let big = net.ints(&[], &[3_000_000_123]);
+        let i = net.op(Op::Binary(BinaryOp::Mul), &[i, big]);
+        let x = net.input(DType::F32, &dims(&[4, 5]));
+        let scale = net.floats(&[], &[1e12]);
+        let x = net.mul(x, scale);
+        for v in [i, x] {
+            let y = net.op(Op::Cast(to), &[v]);
+            net.output(y);
+        }
+        cases.add(net);
+    }
+}
+
 fn every_padding(cases: &mut Cases) {
     let modes =
         [PadMode::Constant(Scalar::Float(2.5)), PadMode::Reflect, PadMode::Edge, PadMode::Wrap];
@@ -139,6 +156,7 @@ fn causal_masks_from_coordinates_need_no_memory(cases: &mut Cases) {
 
 pub(super) fn all(cases: &mut Cases) {
     cases.family("movement_chains_are_one_group", movement_chains_are_one_group);
+    cases.family("integers_wrap_and_floats_saturate", integers_wrap_and_floats_saturate);
     cases.family("every_padding", every_padding);
     cases.family(
         "concatenations_are_written_in_place_or_chosen",

@@ -295,7 +295,12 @@ pub(super) fn cast(value: Num, to: DType) -> Num {
             } else {
                 (0, (1i64 << bits) - 1)
             };
-            Num::I(value.int().clamp(lo, hi))
+            Num::I(match value {
+                Num::F(f) => (f as i64).clamp(lo, hi),
+                // Integers and booleans wrap to the type's bits.
+                v if signed => v.int() << (64 - bits) >> (64 - bits),
+                v => v.int() & hi,
+            })
         }
     }
 }
