@@ -3,6 +3,7 @@
 mod conformance;
 mod cpu_models;
 mod groups;
+mod host;
 mod kernels;
 mod models;
 mod reference;

@@ -53,6 +53,18 @@ impl Memory {
         Ok(memory)
     }
 
+    /// Memory of buffers that lie apart, with their contents.
+    pub fn of_buffers(buffers: Vec<(DType, Vec<u8>)>) -> Self {
+        let (dtypes, own): (Vec<DType>, Vec<Vec<u8>>) = buffers.into_iter().unzip();
+        Self {
+            arena: Vec::new(),
+            offsets: vec![None; own.len()],
+            sizes: own.iter().map(Vec::len).collect(),
+            dtypes,
+            own,
+        }
+    }
+
     /// A buffer's bytes.
     pub fn bytes(&self, buffer: u32) -> &[u8] {
         let i = buffer as usize;

@@ -1,6 +1,6 @@
 //! Properties of kernel texts.
 
-use crate::cases::{bias_gelu, maps, reductions};
+use super::cases::{bias_gelu, maps, reductions};
 use aot_ir::{Arch, DType, Symbols};
 use aot_kernels::kernels_for;
 

@@ -1,5 +1,0 @@
-//! Tests of the kernel families.
-
-mod builder;
-mod cases;
-mod text;

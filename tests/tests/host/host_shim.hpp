@@ -1,0 +1,184 @@
+// Enough of CUDA to run a kernel's text on the host, block by block: every thread is a fibre that
+// gives way where threads exchange something. Neighbours of a warp reach each exchange together.
+#include <ucontext.h>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#define __device__
+#define __forceinline__ inline
+#define __global__
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __shared__ static
+
+struct Coordinates { unsigned x, y, z; };
+struct uint2 { unsigned x, y; } __attribute__((aligned(8)));
+struct uint4 { unsigned x, y, z, w; } __attribute__((aligned(16)));
+static Coordinates threadIdx, blockIdx;
+
+struct Fibre {
+  ucontext_t context;
+  std::vector<char> stack;
+  bool done;
+  unsigned exchanges;
+};
+static std::vector<Fibre> fibres;
+static ucontext_t scheduler;
+static unsigned current, arrived, generation;
+static uint64_t slots[2][1024];
+
+static void give_way() { swapcontext(&fibres[current].context, &scheduler); }
+
+static void __syncthreads() {
+  unsigned mine = generation;
+  if (++arrived == fibres.size()) {
+    arrived = 0;
+    ++generation;
+  }
+  while (generation == mine) give_way();
+}
+
+template <typename T> static T __shfl_xor_sync(unsigned, T x, int mask) {
+  unsigned parity = fibres[current].exchanges++ & 1;
+  slots[parity][current] = 0;
+  memcpy(&slots[parity][current], &x, sizeof(T));
+  give_way();
+  T y;
+  memcpy(&y, &slots[parity][current ^ (unsigned)mask], sizeof(T));
+  return y;
+}
+
+template <typename T> static T __ldg(const T* x) { return *x; }
+template <typename T> static T atomicAdd(T* at, T x) {
+  T old = *at;
+  *at = old + x;
+  return old;
+}
+template <typename T> static T atomicCAS(T* at, T expected, T x) {
+  T old = *at;
+  if (old == expected) *at = x;
+  return old;
+}
+
+template <typename To, typename From> static To bits_as(From x) {
+  static_assert(sizeof(To) == sizeof(From), "sizes differ");
+  To y;
+  memcpy(&y, &x, sizeof(To));
+  return y;
+}
+static unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
+static float __uint_as_float(unsigned x) { return bits_as<float>(x); }
+static float __int_as_float(int x) { return bits_as<float>(x); }
+static double __longlong_as_double(long long x) { return bits_as<double>(x); }
+static float __fdividef(float a, float b) { return a / b; }
+
+template <typename T> static T saturated(double x, double lo, double hi, T least, T greatest) {
+  return x != x ? 0 : x <= lo ? least : x >= hi ? greatest : (T)x;
+}
+static int __double2int_rz(double x) {
+  return saturated<int>(x, -2147483648.0, 2147483647.0, INT32_MIN, INT32_MAX);
+}
+static unsigned __double2uint_rz(double x) {
+  return saturated<unsigned>(x, 0.0, 4294967295.0, 0, UINT32_MAX);
+}
+static long long __double2ll_rz(double x) {
+  return saturated<long long>(x, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
+}
+static unsigned long long __double2ull_rz(double x) {
+  return saturated<unsigned long long>(x, 0.0, 0x1p64, 0, UINT64_MAX);
+}
+static int __float2int_rz(float x) { return __double2int_rz(x); }
+static unsigned __float2uint_rz(float x) { return __double2uint_rz(x); }
+static long long __float2ll_rz(float x) { return __double2ll_rz(x); }
+static unsigned long long __float2ull_rz(float x) { return __double2ull_rz(x); }
+
+template <typename T> static T read_number() {
+  T x;
+  if (fread(&x, sizeof(T), 1, stdin) != 1) exit(3);
+  return x;
+}
+
+// The launch that a fibre belongs to.
+static void (*thread_body)(const void*);
+static const void* thread_args;
+
+static void run_thread() {
+  thread_body(thread_args);
+  fibres[current].done = true;
+}
+
+static void run_block(unsigned threads) {
+  fibres.resize(threads);
+  arrived = 0;
+  for (Fibre& f : fibres) {
+    f.done = false;
+    f.exchanges = 0;
+    f.stack.resize(64 * 1024);
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.data();
+    f.context.uc_stack.ss_size = f.stack.size();
+    f.context.uc_link = &scheduler;
+    makecontext(&f.context, run_thread, 0);
+  }
+  for (bool left = true; left;) {
+    left = false;
+    for (current = 0; current < threads; ++current) {
+      if (fibres[current].done) continue;
+      left = true;
+      threadIdx = {current, 0, 0};
+      swapcontext(&scheduler, &fibres[current].context);
+    }
+  }
+}
+
+// Reads buffers and numbers, launches, writes the buffers back. Arguments come packed as the launch
+// ABI says: pointers, 64-bit integers, 32-bit integers.
+template <typename Args> static void run_case(void (*kernel)(Args)) {
+  static void (*launched)(Args);
+  launched = kernel;
+  uint32_t grid = read_number<uint32_t>(), threads = read_number<uint32_t>();
+  uint32_t pointers = read_number<uint32_t>(), wide = read_number<uint32_t>();
+  uint32_t narrow = read_number<uint32_t>();
+  std::vector<std::vector<uint4>> buffers(pointers);
+  std::vector<uint64_t> sizes(pointers);
+  std::vector<char> packed;
+  auto append = [&](const void* x, size_t n) {
+    packed.insert(packed.end(), (const char*)x, (const char*)x + n);
+  };
+  for (uint32_t i = 0; i < pointers; ++i) {
+    sizes[i] = read_number<uint64_t>();
+    buffers[i].resize(sizes[i] / 16 + 1);
+    if (sizes[i] && fread(buffers[i].data(), sizes[i], 1, stdin) != 1) exit(3);
+    void* address = buffers[i].data();
+    append(&address, 8);
+  }
+  for (uint32_t i = 0; i < wide; ++i) {
+    int64_t x = read_number<int64_t>();
+    append(&x, 8);
+  }
+  for (uint32_t i = 0; i < narrow; ++i) {
+    int32_t x = read_number<int32_t>();
+    append(&x, 4);
+  }
+  packed.resize((packed.size() + 7) / 8 * 8);
+  if (packed.size() != sizeof(Args)) {
+    fprintf(stderr, "arguments take %zu bytes, not %zu\n", packed.size(), sizeof(Args));
+    exit(4);
+  }
+  Args args;
+  memcpy(&args, packed.data(), sizeof(Args));
+  thread_args = &args;
+  thread_body = [](const void* a) { launched(*(const Args*)a); };
+  for (uint32_t b = 0; b < grid; ++b) {
+    blockIdx = {b, 0, 0};
+    run_block(threads);
+  }
+  for (uint32_t i = 0; i < pointers; ++i) {
+    if (sizes[i]) fwrite(buffers[i].data(), sizes[i], 1, stdout);
+  }
+  fflush(stdout);
+}
