@@ -26,6 +26,8 @@ pub(super) struct Epilogue {
 pub(super) struct Fusion {
     /// By anchor.
     pub(super) epilogues: HashMap<NodeId, Epilogue>,
+    /// Nodes that are fused after an anchor.
+    pub(super) fused: HashSet<NodeId>,
     /// Values that are kept in memory, results of anchors included.
     pub(super) kept: HashSet<ValueId>,
 }
@@ -56,7 +58,8 @@ pub(super) fn fuse(a: &Analysis<'_>) -> Fusion {
         epilogues.insert(id, epilogue);
     }
     keep_inline(a, &owner, &mut kept);
-    Fusion { epilogues, kept }
+    let fused = owner.into_keys().collect();
+    Fusion { epilogues, fused, kept }
 }
 
 /// Takes in what follows an anchor and needs nothing that comes later.

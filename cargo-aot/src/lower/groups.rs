@@ -68,9 +68,8 @@ fn make(
     let role = a.role(id);
     if role == Role::Inline {
         let value = node.outputs[0];
-        let fused = fusion.epilogues.values().any(|e| e.members.contains(&id));
         let placed_by_parts = matches!(node.op, Op::Concat { .. }) && fusion.kept.contains(&value);
-        if fusion.kept.contains(&value) && !fused && !placed_by_parts {
+        if fusion.kept.contains(&value) && !fusion.fused.contains(&id) && !placed_by_parts {
             let mut b = Builder::new(plan);
             let (space, coords) = b.space(&a.graph[value].shape);
             let result = b.computed_at(value, &coords)?;
@@ -185,13 +184,9 @@ fn copy_operands(
     plan: &Plan<'_>,
     groups: &mut Vec<Made>,
 ) -> Result<(), LowerError> {
-    for (_, node) in a.graph.nodes() {
+    for (id, node) in a.graph.nodes() {
         let Op::Concat { axis } = node.op else { continue };
-        let fused = fusion
-            .epilogues
-            .values()
-            .any(|e| e.members.iter().any(|m| a.graph[*m].outputs == node.outputs));
-        if !fusion.kept.contains(&node.outputs[0]) || fused {
+        if !fusion.kept.contains(&node.outputs[0]) || fusion.fused.contains(&id) {
             continue;
         }
         let whole = &plan.homes[&node.outputs[0]];

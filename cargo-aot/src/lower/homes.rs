@@ -28,10 +28,10 @@ pub(super) fn assign(a: &Analysis<'_>, fusion: &Fusion, plan: &mut Plan<'_>) {
     // Last to first, so that a concatenation has its home before its operands.
     for &node in a.order.iter().rev() {
         for &value in &graph[node].outputs {
-            if !fusion.kept.contains(&value) && !anchor_keeps(a, fusion, node) {
+            if !fusion.kept.contains(&value) {
                 continue;
             }
-            if fusion.kept.contains(&value) && !plan.homes.contains_key(&value) {
+            if !plan.homes.contains_key(&value) {
                 let kind = if a.is_const[value.index()] {
                     BufferKind::Prepared
                 } else {
@@ -52,17 +52,11 @@ pub(super) fn assign(a: &Analysis<'_>, fusion: &Fusion, plan: &mut Plan<'_>) {
                 };
                 plan.homes.insert(value, home);
             }
-            if let Op::Concat { axis } = graph[node].op
-                && fusion.kept.contains(&value)
-            {
+            if let Op::Concat { axis } = graph[node].op {
                 place_operands(a, fusion, plan, node, axis);
             }
         }
     }
-}
-
-fn anchor_keeps(a: &Analysis<'_>, fusion: &Fusion, node: NodeId) -> bool {
-    a.graph[node].outputs.iter().any(|v| fusion.kept.contains(v))
 }
 
 /// Operands of a kept concatenation are computed into their parts of it.

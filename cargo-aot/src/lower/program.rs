@@ -169,7 +169,7 @@ impl Assembly<'_> {
             let mut variants = Vec::new();
             for kernel in choose(group, self.symbols, arch)? {
                 let key = identity(&kernel);
-                let launch = self.launch(group, &kernel);
+                let launch = self.launch(group, &kernel)?;
                 let found = kernels.iter().position(|k| {
                     k.key == key && k.threads == kernel.threads && k.shared == kernel.shared
                 });
@@ -200,20 +200,25 @@ impl Assembly<'_> {
         Ok(Target { arch, ptx, kernels, launches })
     }
 
-    fn launch(&mut self, group: &Group, kernel: &Kernel) -> Launch {
-        let args = kernel.args.iter().map(|arg| match arg {
-            Arg::Pointer(operand) => {
-                let buffer = group.operands[operand.index()].buffer;
-                LaunchArg::Buffer(self.numbers[&buffer], Dim::ZERO)
-            }
-            Arg::Scratch(bytes) => LaunchArg::Buffer(self.scratch(bytes), Dim::ZERO),
-            Arg::I64(dim) => LaunchArg::I64(dim.clone()),
-            Arg::I32(dim) => LaunchArg::I32(dim.clone()),
-            other => unreachable_arg(other),
+    fn launch(&mut self, group: &Group, kernel: &Kernel) -> Result<Launch, LowerError> {
+        let args = kernel.args.iter().map(|arg| {
+            Ok(match arg {
+                Arg::Pointer(operand) => {
+                    let buffer = group.operands[operand.index()].buffer;
+                    LaunchArg::Buffer(self.numbers[&buffer], Dim::ZERO)
+                }
+                Arg::Scratch(bytes) => LaunchArg::Buffer(self.scratch(bytes), Dim::ZERO),
+                Arg::I64(dim) => LaunchArg::I64(dim.clone()),
+                Arg::I32(dim) => LaunchArg::I32(dim.clone()),
+                other => {
+                    let reason = format!("kernel argument {other:?} is unknown");
+                    return Err(LowerError::internal(&group.label, &reason));
+                }
+            })
         });
-        let args = args.collect();
+        let args = args.collect::<Result<_, _>>()?;
         let when: Cond = kernel.when.clone();
-        Launch { when, kernel: 0, grid: kernel.grid.clone(), args }
+        Ok(Launch { when, kernel: 0, grid: kernel.grid.clone(), args })
     }
 
     fn scratch(&mut self, bytes: &Dim) -> BufferId {
@@ -227,12 +232,6 @@ impl Assembly<'_> {
         self.scratch.insert(bytes.clone(), id);
         id
     }
-}
-
-/// `Arg` is open for kinds that come later; none reaches here before it is handled above.
-fn unreachable_arg(arg: &Arg) -> LaunchArg {
-    debug_assert!(false, "unknown kernel argument {arg:?}");
-    LaunchArg::I64(Dim::ZERO)
 }
 
 fn identity(kernel: &Kernel) -> [u8; 32] {

@@ -31,11 +31,11 @@ pub(super) fn resize(
         if let ResizeMode::Nearest(rounding) = attrs.mode {
             source[axis] = match whole_factor(b, attrs, axis, from, rounding) {
                 Some(factor) => b.scope().floor_div(&coords[axis], &factor.into()),
-                None => nearest(b, attrs, axis, &coords[axis], from, rounding),
+                None => nearest(b, attrs, axis, &coords[axis], from, rounding)?,
             };
             continue;
         }
-        let position = position(b, attrs, axis, &coords[axis], from);
+        let position = position(b, attrs, axis, &coords[axis], from)?;
         taps.push((
             axis,
             match attrs.mode {
@@ -116,11 +116,11 @@ fn position(
     axis: usize,
     coord: &Dim,
     from: &Dim,
-) -> ExprId {
+) -> Result<ExprId, LowerError> {
     let to = &attrs.sizes[axis];
     let x = b.coord(coord, DType::F32);
     let half = float(b, 0.5);
-    match attrs.coordinates {
+    Ok(match attrs.coordinates {
         CoordinateMap::Asymmetric => {
             let s = scale(b, attrs, axis, from);
             b.binary(BinaryOp::Div, x, s)
@@ -144,7 +144,7 @@ fn position(
             let center = b.binary(BinaryOp::Div, center, s);
             let position = b.binary(BinaryOp::Sub, center, half);
             if attrs.coordinates == CoordinateMap::HalfPixel {
-                return position;
+                return Ok(position);
             }
             let one = b.coord(&Dim::ONE, DType::I64);
             let extent = b.coord(to, DType::I64);
@@ -168,11 +168,8 @@ fn position(
             let x = b.binary(BinaryOp::Add, x, offset);
             b.binary(BinaryOp::Sub, x, half)
         }
-        other => {
-            debug_assert!(false, "{}", other.name());
-            x
-        }
-    }
+        other => return Err(LowerError::internal("resize", other.name())),
+    })
 }
 
 fn nearest(
@@ -182,8 +179,8 @@ fn nearest(
     coord: &Dim,
     from: &Dim,
     rounding: NearestRounding,
-) -> Dim {
-    let position = position(b, attrs, axis, coord, from);
+) -> Result<Dim, LowerError> {
+    let position = position(b, attrs, axis, coord, from)?;
     let half = float(b, 0.5);
     let rounded = match rounding {
         NearestRounding::Floor => b.unary(UnaryOp::Floor, position),
@@ -199,7 +196,7 @@ fn nearest(
     };
     let at = b.cast(rounded, DType::I64);
     let at = b.index(at);
-    b.clamped(&at, from)
+    Ok(b.clamped(&at, from))
 }
 
 fn linear(b: &mut Builder<'_>, position: ExprId, from: &Dim) -> Vec<Tap> {
