@@ -179,8 +179,13 @@ impl CudaModel {
         };
         let mut context = self.take_context()?;
         let stream = stream.cloned().unwrap_or_else(|| context.stream.clone());
-        // A context whose run failed is not used again.
-        self.run_in(&mut context, &stream, evaluated, inputs, outputs)?;
+        let result = self.run_in(&mut context, &stream, evaluated, inputs, outputs);
+        if result.is_err() {
+            // What was launched before the failure may still use the context, which is dropped here,
+            // and tensors of the caller. The first error is the one to tell.
+            let _ = stream.synchronize();
+            return result;
+        }
         self.give_back(context)
     }
 
