@@ -66,7 +66,24 @@ fn softmax_and_norms_fuse_what_follows(cases: &mut Cases) {
     cases.at(net, &[1, 9].map(|size| vec![("n", size)]));
 }
 
+/// Rows of every length that schedules share among threads differently.
+fn rows_of_every_length(cases: &mut Cases) {
+    for width in [31, 64, 130, 300, 700, 1000, 1500, 2100, 3000, 5000] {
+        let mut net = Net::new();
+        let x = net.input(DType::F32, &dims(&[5, width]));
+        let epsilon = Scalar::Float(1e-5);
+        let n = net.op(Op::Normalize { axes: vec![1], epsilon, centered: true }, &[x]);
+        let s = net.op(Op::Softmax { axis: 1, log: false }, &[x]);
+        let m = net.op(Op::Reduce { op: ReduceOp::Max, axes: vec![1], keep_dims: false }, &[x]);
+        for v in [n, s, m] {
+            net.output(v);
+        }
+        cases.add(net);
+    }
+}
+
 pub(super) fn all(cases: &mut Cases) {
+    cases.family("rows_of_every_length", rows_of_every_length);
     cases.family("reductions_over_any_axes", reductions_over_any_axes);
     cases.family("integer_and_boolean_reductions", integer_and_boolean_reductions);
     cases.family("arg_reductions_choose_among_equals", arg_reductions_choose_among_equals);
