@@ -141,19 +141,14 @@ struct ContractionFma {
       }
     }
 
-    // Slices: one row of every thread, or one column of every thread.
+    // Slices: one row of every thread, or one column of every thread; unrolled as in slice.cuh.
     if constexpr (Out::kAlongN) {
       constexpr int kPitch = kTileN + 4;
-#pragma unroll 1
+#pragma unroll
       for (int part = 0; part < kPerM; ++part) {
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < kPerM; ++i) {
-          if (i == part) {
-#pragma unroll
-            for (int j = 0; j < kPerN; ++j) shared[ty * kPitch + (j / kRunN * 16 + tx) * kRunN + j % kRunN] = acc[i][j];
-          }
-        }
+        for (int j = 0; j < kPerN; ++j) shared[ty * kPitch + (j / kRunN * 16 + tx) * kRunN + j % kRunN] = acc[part][j];
         __syncthreads();
         store_slice<Out, 16, kTileN, kPitch, kThreads>(p, z, shared, [&](int line, int at, int& m, int& n) {
           m = first_m + (part / kRunM * 16 + line) * kRunM + part % kRunM;
@@ -163,16 +158,11 @@ struct ContractionFma {
       }
     } else {
       constexpr int kPitch = kTileM + 4;
-#pragma unroll 1
+#pragma unroll
       for (int part = 0; part < kPerN; ++part) {
         __syncthreads();
 #pragma unroll
-        for (int j = 0; j < kPerN; ++j) {
-          if (j == part) {
-#pragma unroll
-            for (int i = 0; i < kPerM; ++i) shared[tx * kPitch + (i / kRunM * 16 + ty) * kRunM + i % kRunM] = acc[i][j];
-          }
-        }
+        for (int i = 0; i < kPerM; ++i) shared[tx * kPitch + (i / kRunM * 16 + ty) * kRunM + i % kRunM] = acc[i][part];
         __syncthreads();
         store_slice<Out, 16, kTileM, kPitch, kThreads>(p, z, shared, [&](int line, int at, int& m, int& n) {
           m = first_m + at;

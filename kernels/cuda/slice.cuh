@@ -30,6 +30,7 @@ __device__ __forceinline__ void store_slice(const Params& p, const Place& z, con
 
 // Needs kWarpsM * 16 lines of the block's n + 8 floats, or kWarpsN * 16 lines of its m + 4.
 // Stores the sums of kWarpsM x kWarpsN warps, each with kMs x kNs matrices of 16 x 8 (layout: mma.cuh).
+// The loops over slices are unrolled: an index that is known only at run time would put the sums in memory.
 template <class Out, int kMs, int kNs, int kWarpsM, int kWarpsN, class Params, class Place>
 __device__ __forceinline__ void store_accumulators(const Params& p, const Place& z, float* slice,
                                                    const float (&acc)[kMs][kNs][4], int first_m, int first_n,
@@ -39,19 +40,14 @@ __device__ __forceinline__ void store_accumulators(const Params& p, const Place&
   const int warp_m = warp / kWarpsN, warp_n = warp % kWarpsN, row = lane / 4, column = lane % 4 * 2;
   if constexpr (Out::kAlongN) {
     constexpr int kLine = kWarpsN * kWarpN, kPitch = kLine + 8;
-#pragma unroll 1
+#pragma unroll
     for (int part = 0; part < kMs; ++part) {
       __syncthreads();
+      float* at = slice + (warp_m * 16 + row) * kPitch + warp_n * kWarpN + column;
 #pragma unroll
-      for (int i = 0; i < kMs; ++i) {
-        if (i == part) {
-          float* at = slice + (warp_m * 16 + row) * kPitch + warp_n * kWarpN + column;
-#pragma unroll
-          for (int j = 0; j < kNs; ++j) {
-            *reinterpret_cast<float2*>(at + j * 8) = make_float2(acc[i][j][0], acc[i][j][1]);
-            *reinterpret_cast<float2*>(at + 8 * kPitch + j * 8) = make_float2(acc[i][j][2], acc[i][j][3]);
-          }
-        }
+      for (int j = 0; j < kNs; ++j) {
+        *reinterpret_cast<float2*>(at + j * 8) = make_float2(acc[part][j][0], acc[part][j][1]);
+        *reinterpret_cast<float2*>(at + 8 * kPitch + j * 8) = make_float2(acc[part][j][2], acc[part][j][3]);
       }
       __syncthreads();
       store_slice<Out, kWarpsM * 16, kLine, kPitch, kThreads>(p, z, slice, [&](int line, int at, int& m, int& n) {
@@ -62,20 +58,19 @@ __device__ __forceinline__ void store_accumulators(const Params& p, const Place&
     }
   } else {
     constexpr int kLine = kWarpsM * kWarpM, kPitch = kLine + 4;
-#pragma unroll 1
+#pragma unroll
     for (int part = 0; part < kNs / 2; ++part) {
       __syncthreads();
 #pragma unroll
-      for (int j = 0; j < kNs; ++j) {
-        if (j / 2 == part) {
-          float* at = slice + (warp_n * 16 + j % 2 * 8 + column) * kPitch + warp_m * kWarpM + row;
+      for (int j = 0; j < 2; ++j) {
+        float* at = slice + (warp_n * 16 + j * 8 + column) * kPitch + warp_m * kWarpM + row;
 #pragma unroll
-          for (int i = 0; i < kMs; ++i) {
-            at[i * 16] = acc[i][j][0];
-            at[kPitch + i * 16] = acc[i][j][1];
-            at[i * 16 + 8] = acc[i][j][2];
-            at[kPitch + i * 16 + 8] = acc[i][j][3];
-          }
+        for (int i = 0; i < kMs; ++i) {
+          const float* sums = acc[i][part * 2 + j];
+          at[i * 16] = sums[0];
+          at[kPitch + i * 16] = sums[1];
+          at[i * 16 + 8] = sums[2];
+          at[kPitch + i * 16 + 8] = sums[3];
         }
       }
       __syncthreads();

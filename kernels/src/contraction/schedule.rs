@@ -83,8 +83,8 @@ pub(super) fn choices(
         MathType::Tf32 => (None, Some(mma(128, 128, 32, [2, 2], 3)), mma(64, 64, 32, [2, 2], 3)),
         _ if old => (None, Some(mma(128, 128, 32, [2, 2], 2)), mma(64, 64, 32, [2, 2], 2)),
         _ => (
-            Some(if roomy { mma(128, 256, 64, [2, 4], 3) } else { mma(128, 256, 32, [2, 4], 4) }),
-            Some(mma(128, 128, 32, [2, 2], 4)),
+            Some(mma(128, 256, 32, [2, 4], if roomy { 4 } else { 3 })),
+            Some(if roomy { mma(128, 128, 64, [2, 4], 3) } else { mma(128, 128, 32, [2, 2], 4) }),
             mma(64, 64, 64, [2, 2], 3),
         ),
     };
