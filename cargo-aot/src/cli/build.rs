@@ -289,6 +289,8 @@ impl Building<'_> {
             inputs: PortSpec::of(&program.inputs, symbols),
             outputs: PortSpec::of(&program.outputs, symbols),
             dims: dims.collect(),
+            precision: model.precision,
+            exceptions: !model.precision_for.is_empty(),
             metadata: import.metadata.clone(),
             embedded: self.manifest.package.weights.embeds(import.weights.bytes),
         })

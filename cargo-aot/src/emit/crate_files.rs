@@ -4,9 +4,9 @@ use std::path::{Component, Path, PathBuf};
 
 use minijinja::{Value, context};
 
-use super::model_file::{EmitError, ModelSpec, text};
+use super::model_file::{EmitError, ModelSpec, example, text};
 use super::stamp;
-use super::template::{literal, plain, render};
+use super::template::{code_cell, literal, render};
 use crate::manifest::PackageName;
 
 const CARGO_TOML: &str = include_str!("../../../templates/crate/Cargo.toml.j2");
@@ -52,14 +52,17 @@ pub fn crate_files(spec: &CrateSpec<'_>) -> Result<Vec<(PathBuf, String)>, Failu
     let mut files = Vec::new();
     let mut failed = Vec::new();
     for model in &spec.models {
-        match text(&spec.package.package, model, &spec.images) {
+        match text(spec.package, model, &spec.images) {
             Ok(text) => files.push((format!("src/{}.rs", model.rust.module).into(), text)),
             Err(error) => failed.push((model.name.clone(), error)),
         }
     }
-    let all = |(name, result): (&str, Result<String, minijinja::Error>)| match result {
+    if !failed.is_empty() {
+        return Err(failed);
+    }
+    let all = |(name, result): (&str, Result<String, EmitError>)| match result {
         Ok(text) => files.push((name.into(), text)),
-        Err(error) => failed.push((spec.package.package.clone(), error.into())),
+        Err(error) => failed.push((spec.package.package.clone(), error)),
     };
     [("src/lib.rs", lib_rs(spec)), ("build.rs", build_rs(spec)), ("Cargo.toml", cargo_toml(spec))]
         .into_iter()
@@ -67,32 +70,36 @@ pub fn crate_files(spec: &CrateSpec<'_>) -> Result<Vec<(PathBuf, String)>, Failu
     if failed.is_empty() { Ok(files) } else { Err(failed) }
 }
 
-fn cargo_toml(spec: &CrateSpec<'_>) -> Result<String, minijinja::Error> {
+fn cargo_toml(spec: &CrateSpec<'_>) -> Result<String, EmitError> {
     let context = context!(
         package => &spec.package.package,
         runtime => &spec.runtime,
         images => spec.images.clone(),
     );
-    render(CARGO_TOML, context)
+    Ok(render(CARGO_TOML, context)?)
 }
 
-fn lib_rs(spec: &CrateSpec<'_>) -> Result<String, minijinja::Error> {
+fn lib_rs(spec: &CrateSpec<'_>) -> Result<String, EmitError> {
     let models: Vec<Value> = spec
         .models
         .iter()
         .map(|model| {
             context!(
-                name => plain(&model.name),
+                name => code_cell(&model.name),
                 module => &model.rust.module,
                 type_name => &model.rust.type_name,
-                source => plain(&model.source),
+                source => code_cell(&model.source),
             )
         })
         .collect();
-    render(LIB_RS, context!(krate => &spec.package.krate, models))
+    let example = match spec.models.first() {
+        Some(model) => example(&spec.package.krate, model)?,
+        None => String::new(),
+    };
+    Ok(render(LIB_RS, context!(models, example, images => spec.images.clone()))?)
 }
 
-fn build_rs(spec: &CrateSpec<'_>) -> Result<String, minijinja::Error> {
+fn build_rs(spec: &CrateSpec<'_>) -> Result<String, EmitError> {
     let sources: Vec<Value> = spec
         .sources
         .iter()

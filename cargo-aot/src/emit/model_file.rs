@@ -5,10 +5,11 @@ use aot_runtime::program::Port;
 use minijinja::{Value, context};
 
 use super::fields::field_names;
-use super::template::{literal, plain, render};
-use crate::manifest::RustName;
+use super::template::{code_cell, literal, plain, render};
+use crate::manifest::{PackageName, Precision, RustName};
 
 const TEMPLATE: &str = include_str!("../../../templates/crate/model.rs.j2");
+const EXAMPLE: &str = include_str!("../../../templates/crate/example.rs.j2");
 
 /// Why a model can't have a Rust type.
 #[derive(Debug, thiserror::Error)]
@@ -38,15 +39,19 @@ pub struct PortSpec {
     pub dtype: DType,
     /// Extents as text.
     pub shape: Vec<String>,
+    /// A shape that it can have.
+    pub example: Vec<i64>,
 }
 
 impl PortSpec {
-    /// Those of a program.
+    /// Those of a program. The example has every size at its smallest.
     pub fn of(ports: &[Port], symbols: &Symbols) -> Vec<Self> {
+        let atoms: Vec<i64> = symbols.iter().map(|(_, symbol)| symbol.lo).collect();
         let one = |port: &Port| Self {
             name: port.name.clone(),
             dtype: port.dtype,
             shape: port.shape.iter().map(|dim| symbols.show(dim)).collect(),
+            example: port.shape.iter().map(|dim| dim.eval(&atoms[..]).unwrap_or(1)).collect(),
         };
         ports.iter().map(one).collect()
     }
@@ -84,6 +89,10 @@ pub struct ModelSpec {
     pub outputs: Vec<PortSpec>,
     /// Sizes chosen at run time.
     pub dims: Vec<DimSpec>,
+    /// What matrix units compute in.
+    pub precision: Precision,
+    /// Whether some nodes have another precision.
+    pub exceptions: bool,
     /// Names and values that the model file carries.
     pub metadata: Vec<(String, String)>,
     /// Whether the weights are within the executable.
@@ -97,7 +106,7 @@ pub fn weights_file(package: &str, model: &ModelSpec) -> String {
 
 /// The text of `src/MODULE.rs`; `images` are features that have kernels.
 pub(super) fn text(
-    package: &str,
+    package: &PackageName,
     model: &ModelSpec,
     images: &[String],
 ) -> Result<String, EmitError> {
@@ -110,7 +119,7 @@ pub(super) fn text(
         .map(|dim| {
             let buckets: Vec<_> = dim.buckets.iter().map(ToString::to_string).collect();
             context!(
-                name => plain(&dim.name),
+                cell => code_cell(&dim.name),
                 quoted => literal(&dim.name),
                 min => dim.min,
                 max => dim.max,
@@ -129,6 +138,9 @@ pub(super) fn text(
         name => plain(&model.name),
         quoted_name => literal(&model.name),
         source => plain(&model.source),
+        precision => model.precision.name(),
+        exceptions => model.exceptions,
+        example => example(&package.krate, model)?,
         module => &model.rust.module,
         type_name => &model.rust.type_name,
         inputs => ports(&model.inputs)?,
@@ -136,10 +148,24 @@ pub(super) fn text(
         dims,
         metadata,
         embedded => model.embedded,
-        weights => weights_file(package, model),
+        weights => weights_file(&package.package, model),
         images => images.to_vec(),
     );
     Ok(render(TEMPLATE, context)?)
+}
+
+/// A run of the model, as lines of an inner doc comment.
+pub(super) fn example(krate: &str, model: &ModelSpec) -> Result<String, EmitError> {
+    let context = context!(
+        krate,
+        module => &model.rust.module,
+        type_name => &model.rust.type_name,
+        inputs => ports(&model.inputs)?,
+        outputs => ports(&model.outputs)?,
+    );
+    let code = render(EXAMPLE, context)?;
+    let lines: Vec<_> = code.lines().map(|line| format!("//! {line}")).collect();
+    Ok(lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n"))
 }
 
 fn ports(ports: &[PortSpec]) -> Result<Vec<Value>, EmitError> {
@@ -151,16 +177,20 @@ fn ports(ports: &[PortSpec]) -> Result<Vec<Value>, EmitError> {
             let (rust, dtype) = rust_type(port.dtype)
                 .ok_or_else(|| EmitError::DType { tensor: port.name.clone(), dtype: port.dtype })?;
             let extents: Vec<_> = port.shape.iter().map(|extent| literal(extent)).collect();
-            let short = rust.trim_start_matches("aot_runtime::");
+            let example: Vec<_> = port.example.iter().map(ToString::to_string).collect();
+            let shape = format!("[{}]", port.shape.join(", "));
             Ok(context!(
                 name => plain(&port.name),
                 quoted => literal(&port.name),
                 field,
                 rust,
+                element => rust.trim_start_matches("aot_runtime::"),
                 dtype,
                 rank => port.shape.len(),
-                shown => plain(&format!("{short}[{}]", port.shape.join(", "))),
+                shape => format!("`{}`", plain(&shape)),
+                cell => code_cell(&shape),
                 extents => extents.join(", "),
+                example => example.join(", "),
             ))
         })
         .collect()

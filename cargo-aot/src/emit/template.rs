@@ -21,3 +21,8 @@ pub(super) fn literal(text: &str) -> String {
 pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect()
 }
+
+/// `text` as code in a cell of a table of a doc comment.
+pub(super) fn code_cell(text: &str) -> String {
+    format!("`{}`", plain(text).replace('|', "\\|"))
+}

@@ -51,14 +51,11 @@ impl RustName {
     pub fn new(name: &str) -> Result<Self, NameError> {
         let module = module_name(name)?;
         let type_name = type_name(name);
-        let taken_by = match type_name.as_str() {
-            "Inputs" => Some("every model has a type `Inputs`"),
-            "Outputs" => Some("every model has a type `Outputs`"),
-            _ => None,
-        };
-        match taken_by {
-            Some(taken_by) => Err(NameError::Taken { name: type_name, taken_by }),
-            None => Ok(Self { module, type_name }),
+        match type_name.as_str() {
+            "Inputs" | "Outputs" | "OutputsMut" | "DeviceOutputs" => {
+                Err(NameError::Taken { name: type_name, taken_by: "every model has such a type" })
+            }
+            _ => Ok(Self { module, type_name }),
         }
     }
 }
@@ -157,7 +154,9 @@ mod tests {
         assert_eq!(RustName::new("naïve"), Err(NameError::Character('ï')));
         assert_eq!(RustName::new("a-"), Err(NameError::Last('-')));
         assert_eq!(RustName::new("Type"), Err(NameError::Keyword("type".into())));
-        assert!(matches!(RustName::new("inputs"), Err(NameError::Taken { .. })));
+        for name in ["inputs", "Outputs", "outputs-mut", "device_outputs"] {
+            assert!(matches!(RustName::new(name), Err(NameError::Taken { .. })), "{name}");
+        }
         assert!(matches!(PackageName::new("core"), Err(NameError::Taken { .. })));
         assert!(matches!(PackageName::new("aot-runtime"), Err(NameError::Taken { .. })));
     }

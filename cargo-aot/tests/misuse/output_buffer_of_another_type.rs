@@ -1,0 +1,9 @@
+// error: E0277 Output<'_, f32, 2>
+use aot_runtime::Tensor;
+use models::dense::OutputsMut;
+
+fn main() -> aot_runtime::Result<()> {
+    let mut y = Tensor::<f64, 2>::zeros([1, 2])?;
+    let _ = OutputsMut { y: (&mut y).into() };
+    Ok(())
+}
