@@ -1,12 +1,37 @@
 //! Groups, interpreted through the planned arena, against the reference executor.
 
+use aot_ir::DType;
 use aot_ir::exec::{Executor, Tensor};
 use aot_tests::cases::{Case, all};
 use aot_tests::compare::{distance, tolerance};
 use aot_tests::net::inputs;
 use cargo_aot::lower::arena::plan_arena;
 use cargo_aot::lower::interpret::interpret;
+use cargo_aot::lower::plan::Plan;
 use cargo_aot::lower::{LowerOptions, Precision, lower};
+
+/// Of each output of a plan at these sizes: how far the groups, interpreted, are from the graph, executed; and
+/// its type.
+pub(crate) fn distances(
+    plan: &Plan<'_>,
+    atoms: &[i64],
+    inputs: &[Tensor],
+) -> Result<Vec<(f64, DType)>, String> {
+    let bounds: Vec<i64> = plan.graph.symbols.iter().map(|(_, s)| s.hi).collect();
+    let arena = plan_arena(plan, &bounds);
+    let expected =
+        Executor::wide(plan.graph).and_then(|e| e.run(inputs)).map_err(|e| e.to_string())?;
+    let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
+    let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+    let found = interpret(plan, &arena, atoms, &bytes).map_err(|e| e.to_string())?;
+    let outputs = found.iter().zip(&expected).map(|(found, expected)| {
+        let shape = expected.shape().to_vec();
+        let found =
+            Tensor::from_bytes(expected.dtype(), shape, found).map_err(|e| e.to_string())?;
+        Ok((distance(&found.to_f64(), &expected.to_f64()), expected.dtype()))
+    });
+    outputs.collect()
+}
 
 /// What is wrong with a case, if anything.
 fn check(case: &Case, precision: Precision, name: &str) -> Result<(), String> {
@@ -19,23 +44,12 @@ fn check(case: &Case, precision: Precision, name: &str) -> Result<(), String> {
     {
         return Err(format!("{} groups instead of {groups}", plan.steps.len()));
     }
-    let bounds: Vec<i64> = graph.symbols.iter().map(|(_, s)| s.hi).collect();
-    let arena = plan_arena(&plan, &bounds);
     for sizes in &case.sizes {
         let (atoms, tensors) = inputs(graph, sizes, 3);
-        let expected =
-            Executor::wide(graph).and_then(|e| e.run(&tensors)).map_err(|e| e.to_string())?;
-        let bytes: Vec<Vec<u8>> = tensors.iter().map(Tensor::to_bytes).collect();
-        let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
-        let found = interpret(&plan, &arena, &atoms, &bytes).map_err(|e| e.to_string())?;
-        for (found, expected) in found.iter().zip(&expected) {
-            let shape = expected.shape().to_vec();
-            let found =
-                Tensor::from_bytes(expected.dtype(), shape, found).map_err(|e| e.to_string())?;
-            let d = distance(&found.to_f64(), &expected.to_f64());
+        for (d, dtype) in distances(&plan, &atoms, &tensors)? {
             // In a narrow type every kept value is rounded, not the operands alone.
             let chain = if precision == Precision::F32 { 1.0 } else { 3.0 };
-            let allowed = tolerance(name, expected.dtype()) * case.slack * chain;
+            let allowed = tolerance(name, dtype) * case.slack * chain;
             if d.is_nan() || d > allowed {
                 return Err(format!("off by {d:e} at {sizes:?}"));
             }

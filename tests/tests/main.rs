@@ -5,5 +5,6 @@ mod cpu_models;
 mod groups;
 mod host;
 mod kernels;
+mod model_groups;
 mod models;
 mod reference;

@@ -116,10 +116,48 @@ fn a_squeeze_excite_block_pools_scales_and_adds(cases: &mut Cases) {
     cases.at(net, &[4, 32].map(|size| vec![("h", size)]));
 }
 
+/// A diffusion network's: a group norm, scaled and shifted by an embedding, and a gate.
+fn a_group_norm_with_an_embedding_is_one_group(cases: &mut Cases) {
+    let mut net = Net::new();
+    let batch = net.symbol("batch", 1, 3, 1);
+    let x = net.input(DType::F32, &[batch.clone(), 12.into(), 6.into(), 5.into()]);
+    let time = net.input(DType::F32, &[batch.clone(), 8.into()]);
+    let scale_shift = linear(&mut net, time, [8, 24]);
+    let shape = vec![batch.clone(), 24.into(), Dim::ONE, Dim::ONE];
+    let scale_shift = net.op(Op::Reshape { shape }, &[scale_shift]);
+    let [scale, shift] = [0, 12].map(|start| {
+        let starts = dims(&[0, start, 0, 0]);
+        let sizes = vec![batch.clone(), 12.into(), Dim::ONE, Dim::ONE];
+        net.op(Op::Slice { starts, sizes, steps: vec![1; 4] }, &[scale_shift])
+    });
+    let grouped = vec![batch.clone(), 4.into(), (3 * 6 * 5).into()];
+    let y = net.op(Op::Reshape { shape: grouped }, &[x]);
+    let epsilon = Scalar::Float(1e-5);
+    let y = net.op(Op::Normalize { axes: vec![2], epsilon, centered: true }, &[y]);
+    let y = net.op(Op::Reshape { shape: vec![batch, 12.into(), 6.into(), 5.into()] }, &[y]);
+    let (gain, bias, one) =
+        (net.weight(&[12, 1, 1]), net.weight(&[12, 1, 1]), net.floats(&[], &[1.0]));
+    let y = net.mul(y, gain);
+    let y = net.add(y, bias);
+    let scale = net.add(scale, one);
+    let y = net.mul(y, scale);
+    let y = net.add(y, shift);
+    let gate = net.unary(UnaryOp::Sigmoid, y);
+    let y = net.mul(y, gate);
+    net.output(y);
+    // The embedding's product is the other.
+    net.groups(2);
+    cases.at(net, &[1, 3].map(|size| vec![("batch", size)]));
+}
+
 pub(super) fn all(cases: &mut Cases) {
     cases.family("an_encoder_layer_is_seven_groups", an_encoder_layer_is_seven_groups);
     cases.family(
         "a_squeeze_excite_block_pools_scales_and_adds",
         a_squeeze_excite_block_pools_scales_and_adds,
+    );
+    cases.family(
+        "a_group_norm_with_an_embedding_is_one_group",
+        a_group_norm_with_an_embedding_is_one_group,
     );
 }
