@@ -54,7 +54,7 @@ struct Schedule {
            Wgmma_##name::kSharedBytes, cluster, maps, 8}
 
 static const Schedule kSchedules[] = {
-    MMA_ENTRY(128x256, 128, 256, 3, 8),        MMA_ENTRY(128x128, 128, 128, 4, 8),
+    MMA_ENTRY(128x256, 128, 256, 4, 8),        MMA_ENTRY(128x128, 128, 128, 3, 8),
     MMA_ENTRY(64x64, 64, 64, 3, 8),            MMA_ENTRY(any, 64, 64, 3, 1),
     WGMMA_ENTRY(given_256, 256, 1, true),      WGMMA_ENTRY(given_256_pair, 256, 2, true),
     WGMMA_ENTRY(built_256, 256, 1, false),     WGMMA_ENTRY(threads_256, 256, 1, false),
