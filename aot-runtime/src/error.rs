@@ -141,6 +141,16 @@ pub enum Error {
         /// `sm_90`
         capability: String,
     },
+    /// An environment variable that overrides something has a value that means nothing.
+    #[error("{variable} is `{value}`; it takes {takes}")]
+    Environment {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// The values that it takes.
+        takes: &'static str,
+    },
     /// The GPU has too little memory free.
     #[error(
         "out of GPU memory: {what} needs {needed} bytes, and {free} of {total} bytes are free on {gpu}"

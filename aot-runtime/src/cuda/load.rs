@@ -20,6 +20,28 @@ const FORCE_ARCH: &str = "AOT_FORCE_ARCH";
 /// Tests set this to have PTX used.
 const FORCE_PTX: &str = "AOT_FORCE_PTX";
 
+/// What the environment asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Forced {
+    arch: Option<Arch>,
+    only_ptx: bool,
+}
+
+fn forced(variable: impl Fn(&str) -> Option<String>) -> Result<Forced> {
+    let wrong = |variable, value, takes| Error::Environment { variable, value, takes };
+    let given = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let arch = given(FORCE_ARCH).map(|value| match value.parse() {
+        Ok(arch) => Ok(arch),
+        Err(_) => Err(wrong(FORCE_ARCH, value, "an architecture such as sm_80")),
+    });
+    let only_ptx = match given(FORCE_PTX).as_deref() {
+        None | Some("0") => false,
+        Some("1") => true,
+        Some(value) => return Err(wrong(FORCE_PTX, value.to_owned(), "0 or 1")),
+    };
+    Ok(Forced { arch: arch.transpose()?, only_ptx })
+}
+
 /// The target that serves a GPU, and its images.
 pub(super) fn choose<'p, 'a>(
     gpu: &Gpu,
@@ -28,8 +50,8 @@ pub(super) fn choose<'p, 'a>(
 ) -> Result<(&'p Target, ImagesFile<'a>)> {
     let (major, minor) = gpu.capability();
     let files = images.iter().map(|bytes| ImagesFile::open(bytes)).collect::<Result<Vec<_>>>()?;
-    let forced: Option<Arch> = std::env::var(FORCE_ARCH).ok().and_then(|a| a.parse().ok());
-    let only_ptx = std::env::var(FORCE_PTX).is_ok_and(|v| v == "1");
+    let Forced { arch: forced, only_ptx } =
+        forced(|name| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned()))?;
     let file_of = |target: &Target| {
         files.iter().copied().find(|f| (f.info().arch, f.info().ptx) == (target.arch, target.ptx))
     };
@@ -187,4 +209,26 @@ pub(super) fn upload(
         }
     }
     stream.synchronize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_environment_forces() {
+        let with = |set: &'static [(&str, &str)]| {
+            forced(move |name| {
+                set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(with(&[]).unwrap(), Forced { arch: None, only_ptx: false });
+        assert_eq!(with(&[(FORCE_ARCH, ""), (FORCE_PTX, "0")]).unwrap().arch, None);
+        let both = with(&[(FORCE_ARCH, "sm_80"), (FORCE_PTX, "1")]).unwrap();
+        assert_eq!(both, Forced { arch: "sm_80".parse().ok(), only_ptx: true });
+        let text = |set| with(set).unwrap_err().to_string();
+        let arch = "AOT_FORCE_ARCH is `ampere`; it takes an architecture such as sm_80";
+        assert_eq!(text(&[(FORCE_ARCH, "ampere")]), arch);
+        assert_eq!(text(&[(FORCE_PTX, "yes")]), "AOT_FORCE_PTX is `yes`; it takes 0 or 1");
+    }
 }

@@ -78,6 +78,15 @@ impl Device {
         }
     }
 
+    /// The GPU's compute capability, major and minor; none of the CPU.
+    pub fn capability(&self) -> Option<(u16, u16)> {
+        match &self.kind {
+            Kind::Cpu => None,
+            #[cfg(feature = "cuda")]
+            Kind::Cuda(gpu) => Some(gpu.capability()),
+        }
+    }
+
     /// A new stream: what is put into one is done in order, beside other streams.
     ///
     /// # Errors

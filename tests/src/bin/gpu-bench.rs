@@ -3,10 +3,10 @@
 //! usage: `gpu-bench PACK [FILTER]`
 //! Prints a line of JSON per network and size.
 
-use aot_ir::Bytes;
+use aot_ir::{Bytes, DType};
 use aot_runtime::artifact::{ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
-use aot_runtime::{Device, DeviceTensor, TensorView, f16};
+use aot_runtime::{Device, DeviceTensor, Element, InputRef, OutputRef, TensorView, f16};
 use aot_tests::manifest::{Entry, FILE, Pack};
 use aot_tests::net::bounded_inputs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::time::Instant;
 const WARM_UP: usize = 20;
 const RUNS: usize = 200;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Failure> {
     let mut args = std::env::args().skip(1);
     let root = PathBuf::from(args.next().unwrap_or_else(|| ".".to_owned()));
     let filter = args.next().unwrap_or_default();
@@ -32,20 +32,64 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A tensor on the device, of the types and ranks that benches have.
-enum OnDevice {
-    I64(DeviceTensor<i64, 2>),
-    F32(DeviceTensor<f32, 2>),
-    F32x3(DeviceTensor<f32, 3>),
-    F16(DeviceTensor<f16, 2>),
+type Failure = Box<dyn std::error::Error>;
+
+/// A tensor on the device whose type is known at run time only.
+trait OnDevice {
+    fn input(&self) -> InputRef<'_>;
+    fn output(&mut self) -> OutputRef<'_>;
 }
 
-fn bench(
-    root: &Path,
+impl<T: Element, const R: usize> OnDevice for DeviceTensor<T, R> {
+    fn input(&self) -> InputRef<'_> {
+        self.erase_input()
+    }
+
+    fn output(&mut self) -> OutputRef<'_> {
+        self.erase()
+    }
+}
+
+/// A tensor on the device of elements that lie in `bytes` (at least as many as the shape has).
+fn on_device<T: Element>(
     device: &Device,
-    images: &[Bytes],
-    entry: &Entry,
-) -> Result<(), Box<dyn std::error::Error>> {
+    shape: &[usize],
+    bytes: &[u8],
+) -> Result<Box<dyn OnDevice>, Failure> {
+    let mut elements = vec![T::default(); shape.iter().product()];
+    T::copy_from_bytes(&mut elements, bytes);
+    fn of<T: Element, const R: usize>(
+        device: &Device,
+        elements: &[T],
+        shape: [usize; R],
+    ) -> Result<Box<dyn OnDevice>, Failure> {
+        Ok(Box::new(DeviceTensor::upload(device, TensorView::new(elements, shape)?)?))
+    }
+    match *shape {
+        [a] => of(device, &elements, [a]),
+        [a, b] => of(device, &elements, [a, b]),
+        [a, b, c] => of(device, &elements, [a, b, c]),
+        [a, b, c, d] => of(device, &elements, [a, b, c, d]),
+        _ => Err(format!("no bench for shape {shape:?}").into()),
+    }
+}
+
+/// [`on_device`] of an element type that benches have.
+fn on_device_as(
+    device: &Device,
+    dtype: DType,
+    shape: &[usize],
+    bytes: &[u8],
+) -> Result<Box<dyn OnDevice>, Failure> {
+    match dtype {
+        DType::I64 => on_device::<i64>(device, shape, bytes),
+        DType::F32 => on_device::<f32>(device, shape, bytes),
+        DType::F16 => on_device::<f16>(device, shape, bytes),
+        _ => Err(format!("no bench for {dtype}").into()),
+    }
+}
+
+fn bench(root: &Path, device: &Device, images: &[Bytes], entry: &Entry) -> Result<(), Failure> {
     let start = Instant::now();
     let model = map(&root.join(&entry.model))?;
     let weights = map(&root.join(&entry.weights))?;
@@ -59,63 +103,19 @@ fn bench(
     let graph = file.graph_with(&data)?;
     for sizes in &entry.sizes {
         let inputs = bounded_inputs(&graph, sizes, 5, &entry.bounds, &entry.precision);
-        let mut on_device = Vec::new();
-        for tensor in &inputs {
-            let bytes = tensor.to_bytes();
-            on_device.push(match (tensor.dtype(), tensor.shape()) {
-                (aot_ir::DType::I64, &[a, b]) => {
-                    let v: Vec<i64> = tensor.to_i64();
-                    OnDevice::I64(DeviceTensor::upload(device, TensorView::new(&v, [a, b])?)?)
-                }
-                (aot_ir::DType::F32, &[a, b]) => {
-                    let v: Vec<f32> = tensor.to_vec()?;
-                    OnDevice::F32(DeviceTensor::upload(device, TensorView::new(&v, [a, b])?)?)
-                }
-                (aot_ir::DType::F16, &[a, b]) => {
-                    let pairs = bytes.chunks_exact(2);
-                    let v: Vec<f16> =
-                        pairs.map(|p| f16::from_bits(u16::from_le_bytes([p[0], p[1]]))).collect();
-                    OnDevice::F16(DeviceTensor::upload(device, TensorView::new(&v, [a, b])?)?)
-                }
-                (dtype, shape) => return Err(format!("no bench for {dtype} {shape:?}").into()),
-            });
-        }
-        let refs: Vec<_> = on_device
+        let on_device: Vec<_> = inputs
             .iter()
-            .map(|t| match t {
-                OnDevice::I64(t) => t.erase_input(),
-                OnDevice::F32(t) => t.erase_input(),
-                OnDevice::F32x3(t) => t.erase_input(),
-                OnDevice::F16(t) => t.erase_input(),
-            })
-            .collect();
+            .map(|t| on_device_as(device, t.dtype(), t.shape(), &t.to_bytes()))
+            .collect::<Result<_, _>>()?;
+        let refs: Vec<_> = on_device.iter().map(|t| t.input()).collect();
         let bound = loaded.bind(&refs)?;
-        let mut results = Vec::new();
-        for (port, shape) in loaded.signature().outputs.iter().zip(bound.outputs()) {
-            results.push(match (port.dtype, shape.as_slice()) {
-                (aot_ir::DType::F32, &[a, b]) => {
-                    OnDevice::F32(DeviceTensor::uninit(device, [a, b])?)
-                }
-                (aot_ir::DType::F32, &[a, b, c]) => {
-                    OnDevice::F32x3(DeviceTensor::uninit(device, [a, b, c])?)
-                }
-                (aot_ir::DType::F16, &[a, b]) => {
-                    OnDevice::F16(DeviceTensor::uninit(device, [a, b])?)
-                }
-                (dtype, shape) => return Err(format!("no bench for {dtype} {shape:?}").into()),
-            });
-        }
+        let outputs = loaded.signature().outputs.iter().zip(bound.outputs());
+        let mut results = outputs
+            .map(|(port, shape)| on_device_as(device, port.dtype, shape, &[]))
+            .collect::<Result<Vec<_>, _>>()?;
         let stream = device.stream()?;
         let mut once = || -> aot_runtime::Result<f64> {
-            let mut outputs: Vec<_> = results
-                .iter_mut()
-                .map(|t| match t {
-                    OnDevice::I64(t) => t.erase(),
-                    OnDevice::F32(t) => t.erase(),
-                    OnDevice::F32x3(t) => t.erase(),
-                    OnDevice::F16(t) => t.erase(),
-                })
-                .collect();
+            let mut outputs: Vec<_> = results.iter_mut().map(|t| t.output()).collect();
             stream.elapsed(|s| loaded.run(&bound, Some(s), &refs, &mut outputs))
         };
         let start = Instant::now();

@@ -1,12 +1,12 @@
-//! Runs what a GPU pack holds on the GPU and compares it with the reference executor in binary64.
+//! Runs what a GPU pack holds on the GPU, once with each of its images files that the GPU can run, and
+//! compares it with the reference executor in binary64.
 //!
 //! usage: `gpu-tests PACK [FILTER]`
-//! Prints a line per failure and last `N passed, N failed`. AOT_FORCE_ARCH=sm_80 and AOT_FORCE_PTX=1 choose
-//! other images than the GPU's own.
+//! Prints a line per failure and last `N passed, N failed`.
 
-use aot_ir::Bytes;
 use aot_ir::exec::{Executor, Tensor};
-use aot_runtime::artifact::{ModelFile, map, read_weights};
+use aot_ir::{Bytes, Graph};
+use aot_runtime::artifact::{ImagesFile, ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
 use aot_runtime::{Device, InputRef, OutputRef};
 use aot_tests::compare::{distance, row_distance};
@@ -31,53 +31,104 @@ fn main() -> ExitCode {
     }
 }
 
+/// One images file of the pack.
+struct Images {
+    name: String,
+    bytes: Bytes,
+}
+
+/// The images files that the GPU can run; says which it can't.
+fn images(root: &Path, device: &Device, names: &[String]) -> Result<Vec<Images>, String> {
+    let text = |e: aot_runtime::Error| e.to_string();
+    let (major, minor) = device.capability().ok_or("not a GPU")?;
+    let mut out = Vec::new();
+    for name in names {
+        let bytes = map(&root.join(name)).map_err(text)?;
+        let info = ImagesFile::open(&bytes).map_err(text)?.info();
+        let runs = match info.ptx {
+            true => info.arch.ptx_runs_on(major, minor),
+            false => info.arch.runs_on(major, minor),
+        };
+        match runs {
+            true => out.push(Images { name: name.clone(), bytes }),
+            false => println!("left out: {name} is not for {}", device.name()),
+        }
+    }
+    Ok(out)
+}
+
 fn run(root: &Path, filter: &str) -> Result<(usize, usize), String> {
     let text = std::fs::read_to_string(root.join(FILE)).map_err(|e| format!("{FILE}: {e}"))?;
     let pack: Pack = serde_json::from_str(&text).map_err(|e| e.to_string())?;
     let device = Device::cuda(0).map_err(|e| e.to_string())?;
     println!("on {}", device.name());
-    let images: Vec<Bytes> = pack
-        .images
-        .iter()
-        .map(|name| map(&root.join(name)).map_err(|e| e.to_string()))
-        .collect::<Result<_, _>>()?;
-    let (mut passed, mut failed) = (0, 0);
+    let images = images(root, &device, &pack.images)?;
+    let mut totals = vec![(0, 0); images.len()];
     for entry in pack.entries.iter().filter(|e| e.name.contains(filter)) {
-        match check(root, &device, &images, entry) {
-            Ok(worst) => {
-                passed += 1;
-                if !entry.bounds.is_empty() || entry.name.starts_with("model/") {
-                    println!("ok {} in {}: {worst:.2e}", entry.name, entry.precision);
+        let trials = Trials::of(root, entry);
+        for (images, (passed, failed)) in images.iter().zip(&mut totals) {
+            let checked = trials.as_ref().map_err(Clone::clone);
+            let what = format!("{} in {} with {}", entry.name, entry.precision, images.name);
+            match checked.and_then(|trials| check(&device, images, entry, trials)) {
+                Ok(worst) => {
+                    *passed += 1;
+                    if entry.name.starts_with("model/") {
+                        println!("ok {what}: {worst:.2e}");
+                    }
                 }
-            }
-            Err(message) => {
-                failed += 1;
-                println!("FAILED {} in {}: {message}", entry.name, entry.precision);
+                Err(message) => {
+                    *failed += 1;
+                    println!("FAILED {what}: {message}");
+                }
             }
         }
     }
-    Ok((passed, failed))
+    for (images, (passed, failed)) in images.iter().zip(&totals) {
+        println!("{}: {passed} right, {failed} wrong", images.name);
+    }
+    Ok(totals.iter().fold((0, 0), |(p, f), (passed, failed)| (p + passed, f + failed)))
+}
+
+/// A network, its inputs and what it must give.
+struct Trials {
+    model: Bytes,
+    weights: Bytes,
+    graph: Graph,
+    /// Inputs and expected outputs by the entry's sizes.
+    data: Vec<(Vec<Tensor>, Vec<Tensor>)>,
+}
+
+impl Trials {
+    fn of(root: &Path, entry: &Entry) -> Result<Self, String> {
+        let text = |e: &dyn std::error::Error| e.to_string();
+        let model = map(&root.join(&entry.model)).map_err(|e| text(&e))?;
+        let weights = map(&root.join(&entry.weights)).map_err(|e| text(&e))?;
+        let file = ModelFile::open(&model).map_err(|e| text(&e))?;
+        let known = read_weights(&weights, &file.info().weights, "the weights");
+        let graph = file.graph_with(&known.map_err(|e| text(&e))?).map_err(|e| text(&e))?;
+        let reference = Executor::wide(&graph).map_err(|e| text(&e))?;
+        let mut data = Vec::new();
+        for (trial, sizes) in entry.sizes.iter().enumerate() {
+            let seed = trial as u64;
+            let inputs = bounded_inputs(&graph, sizes, seed, &entry.bounds, &entry.precision);
+            let expected = reference.run(&inputs).map_err(|e| text(&e))?;
+            data.push((inputs, expected));
+        }
+        Ok(Self { model, weights, graph, data })
+    }
 }
 
 /// The greatest distance over all trials and outputs.
-fn check(root: &Path, device: &Device, images: &[Bytes], entry: &Entry) -> Result<f64, String> {
-    let text = |e: &dyn std::error::Error| e.to_string();
-    let model = map(&root.join(&entry.model)).map_err(|e| text(&e))?;
-    let weights = map(&root.join(&entry.weights)).map_err(|e| text(&e))?;
-    let images: Vec<&[u8]> = images.iter().map(|b| &**b).collect();
-    let source = WeightsSource::Bytes(&weights);
-    let parts = Parts { model: &model, images: &images, weights: source, lines: &[] };
-    let loaded = Loaded::load(device, &parts).map_err(|e| text(&e))?;
-    let file = ModelFile::open(&model).map_err(|e| text(&e))?;
-    let data = read_weights(&weights, &file.info().weights, "the weights").map_err(|e| text(&e))?;
-    let graph = file.graph_with(&data).map_err(|e| text(&e))?;
-    let reference = Executor::wide(&graph).map_err(|e| text(&e))?;
+fn check(device: &Device, images: &Images, entry: &Entry, trials: &Trials) -> Result<f64, String> {
+    let weights = WeightsSource::Bytes(&trials.weights);
+    let images: &[&[u8]] = &[&images.bytes];
+    let parts = Parts { model: &trials.model, images, weights, lines: &[] };
+    let loaded = Loaded::load(device, &parts).map_err(|e| e.to_string())?;
     let mut worst = 0.0f64;
-    for (trial, sizes) in entry.sizes.iter().enumerate() {
-        let inputs = bounded_inputs(&graph, sizes, trial as u64, &entry.bounds, &entry.precision);
-        let expected = reference.run(&inputs).map_err(|e| text(&e))?;
-        let found = on_gpu(&loaded, &inputs)?;
-        for ((found, expected), (name, _)) in found.iter().zip(&expected).zip(&graph.outputs) {
+    for (sizes, (inputs, expected)) in entry.sizes.iter().zip(&trials.data) {
+        let found = on_gpu(&loaded, inputs)?;
+        for ((found, expected), (name, _)) in found.iter().zip(expected).zip(&trials.graph.outputs)
+        {
             let width = expected.shape().last().copied().unwrap_or(1);
             let (x, y) = (found.to_f64(), expected.to_f64());
             let (all, row) = (distance(&x, &y), row_distance(&x, &y, width));
