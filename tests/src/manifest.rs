@@ -31,6 +31,8 @@ pub struct Entry {
     pub tolerance: f64,
     /// Bounds of integer inputs by name: values are in `0..bound`.
     pub bounds: Vec<(String, i64)>,
+    /// Whether there are images of it for every target of the pack, not the first alone.
+    pub everywhere: bool,
     /// Time it as well.
     pub bench: bool,
 }

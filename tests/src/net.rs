@@ -40,6 +40,8 @@ pub struct Net {
     nodes: usize,
     pub(crate) groups: Option<usize>,
     pub(crate) slack: f64,
+    pub(crate) written_out: bool,
+    pub(crate) on_gpus: bool,
 }
 
 impl Default for Net {
@@ -57,12 +59,24 @@ impl Net {
             nodes: 0,
             groups: None,
             slack: 1.0,
+            written_out: false,
+            on_gpus: true,
         }
+    }
+
+    /// An empty one for what passes are to recognise.
+    pub fn written_out() -> Self {
+        Self { written_out: true, ..Self::new() }
     }
 
     /// A run of it must be this many groups.
     pub fn groups(&mut self, groups: usize) {
         self.groups = Some(groups);
+    }
+
+    /// Whether its kernels are worth compiling; by default they are.
+    pub fn on_gpus(&mut self, on_gpus: bool) {
+        self.on_gpus = on_gpus;
     }
 
     /// Its arithmetic loses this many times more than the tolerance of its precision allows.

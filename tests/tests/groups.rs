@@ -1,26 +1,37 @@
 //! Groups, interpreted through the planned arena, against the reference executor.
 
-use aot_ir::DType;
 use aot_ir::exec::{Executor, Tensor};
+use aot_ir::{DType, Graph};
+use aot_kernels::group::{Anchor, Group};
 use aot_tests::cases::{Case, all};
 use aot_tests::compare::{distance, tolerance};
 use aot_tests::net::inputs;
 use cargo_aot::lower::arena::plan_arena;
 use cargo_aot::lower::interpret::interpret;
-use cargo_aot::lower::plan::Plan;
+use cargo_aot::lower::plan::{BufferKind, Plan, PlanBuffer};
 use cargo_aot::lower::{LowerOptions, Precision, lower};
+use cargo_aot::passes;
+use std::borrow::Cow;
 
-/// Of each output of a plan at these sizes: how far the groups, interpreted, are from the graph, executed; and
-/// its type.
+/// The graph to lower.
+pub(crate) fn passed(case: &Case) -> Cow<'_, Graph> {
+    match case.written_out {
+        true => Cow::Owned(passes::run(&case.graph, &passes::Options::default()).expect("passes")),
+        false => Cow::Borrowed(&case.graph),
+    }
+}
+
+/// Of each output of a plan at these sizes: how far the groups, interpreted, are from the graph (that which the
+/// plan is of, or one that means the same), executed; and its type.
 pub(crate) fn distances(
+    graph: &Graph,
     plan: &Plan<'_>,
     atoms: &[i64],
     inputs: &[Tensor],
 ) -> Result<Vec<(f64, DType)>, String> {
     let bounds: Vec<i64> = plan.graph.symbols.iter().map(|(_, s)| s.hi).collect();
     let arena = plan_arena(plan, &bounds);
-    let expected =
-        Executor::wide(plan.graph).and_then(|e| e.run(inputs)).map_err(|e| e.to_string())?;
+    let expected = Executor::wide(graph).and_then(|e| e.run(inputs)).map_err(|e| e.to_string())?;
     let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
     let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     let found = interpret(plan, &arena, atoms, &bytes).map_err(|e| e.to_string())?;
@@ -37,7 +48,8 @@ pub(crate) fn distances(
 fn check(case: &Case, precision: Precision, name: &str) -> Result<(), String> {
     let graph = &case.graph;
     let options = LowerOptions { precision, precision_for: Vec::new() };
-    let plan = lower(graph, &options).map_err(|e| e.to_string())?;
+    let lowered = passed(case);
+    let plan = lower(&lowered, &options).map_err(|e| e.to_string())?;
     if let Some(groups) = case.groups
         && precision == Precision::F32
         && plan.steps.len() != groups
@@ -46,7 +58,7 @@ fn check(case: &Case, precision: Precision, name: &str) -> Result<(), String> {
     }
     for sizes in &case.sizes {
         let (atoms, tensors) = inputs(graph, sizes, 3);
-        for (d, dtype) in distances(&plan, &atoms, &tensors)? {
+        for (d, dtype) in distances(graph, &plan, &atoms, &tensors)? {
             // In a narrow type every kept value is rounded, not the operands alone.
             let chain = if precision == Precision::F32 { 1.0 } else { 3.0 };
             let allowed = tolerance(name, dtype) * case.slack * chain;
@@ -71,4 +83,36 @@ fn groups_mean_what_the_graph_means() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Elements of a buffer with every size at `part` of its bound.
+fn elements(plan: &Plan<'_>, buffer: &PlanBuffer, part: i64) -> i64 {
+    let symbols = plan.graph.symbols.iter();
+    let atoms: Vec<i64> = symbols
+        .map(|(_, s)| if s.name == "batch" { s.hi } else { (s.hi * part / 100).max(s.lo) })
+        .collect();
+    buffer.elements.eval(&atoms[..]).unwrap()
+}
+
+#[test]
+fn attention_that_is_written_out_keeps_no_scores() {
+    let cases = all();
+    let fused: Vec<&Case> =
+        cases.iter().filter(|c| c.name.starts_with("attention_") && c.groups.is_some()).collect();
+    assert!(fused.len() > 15, "{}", fused.len());
+    for case in fused {
+        for precision in [Precision::F32, Precision::Tf32, Precision::F16, Precision::Bf16] {
+            let options = LowerOptions { precision, precision_for: Vec::new() };
+            let graph = passed(case);
+            let plan = lower(&graph, &options).unwrap();
+            let name = format!("{} in {precision:?}", case.name);
+            let is_attention = |g: &&Group| matches!(g.anchor, Anchor::Attention(_));
+            assert_eq!(plan.steps.iter().filter(is_attention).count(), 1, "{name}");
+            for buffer in plan.buffers.iter().filter(|b| b.kind == BufferKind::Arena) {
+                // Scores and masks grow with the square of the sequence.
+                let (half, whole) = (elements(&plan, buffer, 50), elements(&plan, buffer, 100));
+                assert!(whole <= 2 * half, "{name}: `{}` has {whole} elements", buffer.name);
+            }
+        }
+    }
 }

@@ -12,7 +12,7 @@ fn check(graph: &Graph, atoms: &[i64], inputs: &[Tensor], groups: usize) {
     let options = LowerOptions { precision: Precision::F32, precision_for: Vec::new() };
     let plan = lower(graph, &options).unwrap();
     assert_eq!(plan.steps.len(), groups);
-    for (distance, _) in distances(&plan, atoms, inputs).unwrap() {
+    for (distance, _) in distances(graph, &plan, atoms, inputs).unwrap() {
         assert!(distance < 1e-5, "off by {distance:e}");
     }
 }

@@ -9,7 +9,7 @@ use aot_ir::op::BinaryOp;
 use aot_ir::{Arch, DType, Dim, Graph, Op};
 use aot_kernels::kernels_for;
 use aot_runtime::artifact::{ImagesInfo, WeightsLayout, write_images, write_model};
-use aot_tests::cases;
+use aot_tests::cases::{self, Case};
 use aot_tests::manifest::{Entry, FILE, Pack};
 use aot_tests::net::Net;
 use cargo_aot::build::cache::Cache;
@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// Only networks whose name contains this
     #[arg(long, default_value = "")]
     filter: String,
+    /// Only say how many kernels each family of networks adds
+    #[arg(long)]
+    count: bool,
 }
 
 const PRECISIONS: [(&str, Precision); 4] = [
@@ -59,6 +62,8 @@ struct Source {
     dims: &'static [(&'static str, i64, i64, i64)],
     sizes: Sizes<'static>,
     bounds: &'static [(&'static str, i64)],
+    /// Its f16 kernels are compiled for all targets, not for the first alone.
+    everywhere: bool,
 }
 
 const BATCH_SEQUENCE: &[&str] = &["batch", "sequence"];
@@ -80,6 +85,7 @@ const SOURCES: &[Source] = &[
             &[("batch", 2), ("sequence", 512)],
         ],
         bounds: &[("input_ids", 30000), ("attention_mask", 2), ("token_type_ids", 2)],
+        everywhere: true,
     },
     Source {
         name: "det",
@@ -88,6 +94,7 @@ const SOURCES: &[Source] = &[
         dims: &[("h", 32, 960, 32), ("w", 32, 960, 32)],
         sizes: &[&[("h", 32), ("w", 32)], &[("h", 96), ("w", 224)], &[("h", 320), ("w", 320)]],
         bounds: &[],
+        everywhere: false,
     },
     Source {
         name: "rec",
@@ -96,6 +103,7 @@ const SOURCES: &[Source] = &[
         dims: &[("n", 1, 8, 1), ("w", 8, 1280, 4)],
         sizes: &[&[("n", 1), ("w", 8)], &[("n", 2), ("w", 100)], &[("n", 1), ("w", 320)]],
         bounds: &[],
+        everywhere: true,
     },
     Source {
         name: "cls",
@@ -104,6 +112,7 @@ const SOURCES: &[Source] = &[
         dims: &[("n", 1, 8, 1)],
         sizes: &[&[("n", 1)], &[("n", 8)]],
         bounds: &[],
+        everywhere: false,
     },
     Source {
         name: "basic-pitch",
@@ -112,6 +121,7 @@ const SOURCES: &[Source] = &[
         dims: &[("n", 1, 8, 1)],
         sizes: &[&[("n", 1)]],
         bounds: &[],
+        everywhere: false,
     },
     Source {
         name: "common-det",
@@ -120,6 +130,7 @@ const SOURCES: &[Source] = &[
         dims: &[],
         sizes: &[&[]],
         bounds: &[],
+        everywhere: false,
     },
 ];
 
@@ -129,6 +140,8 @@ struct Packer<'a> {
     targets: Vec<(Arch, bool)>,
     pack: Pack,
     units: BTreeMap<([u8; 32], Arch, bool), KernelUnit>,
+    /// How many kernels each family and precision was the first to need.
+    added: BTreeMap<String, usize>,
 }
 
 /// Writes the pack.
@@ -146,14 +159,20 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
         targets: arguments.targets.iter().map(target).collect::<Result<_>>()?,
         pack: Pack::default(),
         units: BTreeMap::new(),
+        added: BTreeMap::new(),
     };
-    for case in cases::all().iter().filter(|c| c.name.contains(&arguments.filter)) {
-        // Where nothing is multiplied, precisions differ in nothing that f16 does not show.
-        let multiplies = case.graph.nodes().any(|(_, n)| {
-            matches!(n.op, Op::MatMul | Op::Conv(_) | Op::ConvTranspose { .. } | Op::Attention(_))
-        });
+    let chosen = |c: &&Case| c.on_gpus && c.name.contains(&arguments.filter);
+    for case in cases::all().iter().filter(chosen) {
+        let passed;
+        let graph = if case.written_out {
+            let options = passes::Options::default();
+            passed = passes::run(&case.graph, &options).map_err(|e| Error::Other(e.to_string()))?;
+            &passed
+        } else {
+            &case.graph
+        };
         for (name, precision) in PRECISIONS {
-            if !multiplies && name != "f32" {
+            if !case.runs_in(name) {
                 continue;
             }
             let chain = if name == "f32" { 1.0 } else { 3.0 };
@@ -167,9 +186,10 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                     sizes: case.sizes.clone(),
                     tolerance,
                     bounds: Vec::new(),
+                    everywhere: true,
                     bench: false,
                 },
-                &case.graph,
+                graph,
                 precision,
             )?;
         }
@@ -185,6 +205,7 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                 sizes: vec![vec![]],
                 tolerance: 2e-3,
                 bounds: Vec::new(),
+                everywhere: true,
                 bench: true,
             };
             packer.add(entry, &gemm(side), Precision::F16)?;
@@ -203,12 +224,20 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                     sizes: source.sizes.iter().map(owned).collect(),
                     tolerance: if name == "f32" { 1e-3 } else { 1e-2 },
                     bounds: source.bounds.iter().map(|(n, b)| ((*n).to_owned(), *b)).collect(),
+                    everywhere: source.everywhere && name == "f16",
                     bench: true,
                 },
                 &graph,
                 precision,
             )?;
         }
+    }
+    if arguments.count {
+        for (family, kernels) in &packer.added {
+            println!("{kernels:5} {family}");
+        }
+        println!("{:5} in all", packer.units.len());
+        return Ok(());
     }
     packer.compile(layout)?;
     let json =
@@ -282,8 +311,9 @@ impl Packer<'_> {
         let other = |e: &dyn std::error::Error| Error::Other(format!("{}: {e}", entry.name));
         let options = LowerOptions { precision, precision_for: Vec::new() };
         let plan = lower(graph, &options).map_err(|e| other(&e))?;
-        let assembled = assemble(&plan, &entry.name, &self.targets, &[], &kernels_for)
-            .map_err(|e| other(&e))?;
+        let targets = if entry.everywhere { &self.targets } else { &self.targets[..1] };
+        let assembled =
+            assemble(&plan, &entry.name, targets, &[], &kernels_for).map_err(|e| other(&e))?;
         let layout = WeightsLayout::new(graph);
         let (weights, id) = layout.write(graph);
         let model = write_model(&assembled.program, graph, &layout, &id).map_err(|e| other(&e))?;
@@ -291,9 +321,13 @@ impl Packer<'_> {
         entry.model = format!("models/{}.model", self.pack.entries.len());
         write(&self.dir.join(&entry.weights), &weights)?;
         write(&self.dir.join(&entry.model), &model)?;
+        let before = self.units.len();
         for unit in assembled.kernels {
             self.units.entry((unit.key, unit.arch, unit.ptx)).or_insert(unit);
         }
+        let family = entry.name.split('/').next().unwrap_or_default();
+        let family = format!("{family} in {}", entry.precision);
+        *self.added.entry(family).or_default() += self.units.len() - before;
         self.pack.entries.push(entry);
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Facts about a graph that fusion decides by.
 
 use super::options::{LowerOptions, Precision};
+use super::small_constant;
+use aot_ir::op::{BinaryOp, PadMode, UnaryOp};
 use aot_ir::{DType, Def, Graph, Node, NodeId, Op, Scope, ValueId};
 use aot_kernels::group::MathType;
 
@@ -43,6 +45,9 @@ pub(super) struct Analysis<'g> {
     /// Whether a contraction, attention, norm or softmax is among a value's ancestors, so that its
     /// magnitude is that of activations.
     pub(super) is_activation: Vec<bool>,
+    /// The greatest finite number of the graph that a value may have got, as masks have the least float:
+    /// see [`greatest`].
+    greatest: Vec<f64>,
     /// Nodes in order of execution: those of constants first.
     pub(super) order: Vec<NodeId>,
     /// Position of every node in `order`.
@@ -104,6 +109,7 @@ impl<'g> Analysis<'g> {
             is_output,
             is_const,
             is_activation,
+            greatest: greatest(graph),
             order,
             position,
             last_anchor,
@@ -174,11 +180,13 @@ impl<'g> Analysis<'g> {
         {
             return v.dtype;
         }
-        match self.precision(&self.graph[node]) {
-            Precision::F16 => DType::F16,
-            Precision::Bf16 => DType::Bf16,
-            Precision::F32 | Precision::Tf32 => DType::F32,
-        }
+        let (narrow, most) = match self.precision(&self.graph[node]) {
+            Precision::F16 => (DType::F16, half::f16::MAX.to_f64()),
+            Precision::Bf16 => (DType::Bf16, half::bf16::MAX.to_f64()),
+            Precision::F32 | Precision::Tf32 => return DType::F32,
+        };
+        // What is finite must not be stored as infinity.
+        if self.greatest[value.index()] <= most { narrow } else { DType::F32 }
     }
 
     /// What a contraction or attention multiplies in.
@@ -195,6 +203,39 @@ impl<'g> Analysis<'g> {
             },
         }
     }
+}
+
+/// By value, the greatest magnitude of finite numbers (constants of one element and fills) among what it
+/// was computed from by operators that may pass a number on as it is.
+fn greatest(graph: &Graph) -> Vec<f64> {
+    let mut greatest = vec![0f64; graph.values().len()];
+    let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
+    for (id, _) in graph.values() {
+        greatest[id.index()] = small_constant(graph, id).map_or(0.0, |s| finite(s.as_f64()));
+    }
+    for (_, node) in graph.nodes() {
+        // The number that a value is limited to is hardly ever reached.
+        let limits = matches!(node.op, Op::Binary(BinaryOp::Min | BinaryOp::Max));
+        let passing = node.inputs.iter().filter(|v| !limits || graph.constant_of(**v).is_none());
+        let passed = passing.map(|v| greatest[v.index()]).fold(0.0, f64::max);
+        let most = match &node.op {
+            Op::Unary(op) if !matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu) => 0.0,
+            Op::Binary(op) if op.is_comparison() => 0.0,
+            Op::MatMul
+            | Op::Conv(_)
+            | Op::ConvTranspose { .. }
+            | Op::Attention(_)
+            | Op::Softmax { .. }
+            | Op::Normalize { .. } => 0.0,
+            Op::Fill { value, .. } => finite(value.as_f64()),
+            Op::Pad { mode: PadMode::Constant(value), .. } => passed.max(finite(value.as_f64())),
+            _ => passed,
+        };
+        for out in &node.outputs {
+            greatest[out.index()] = most;
+        }
+    }
+    greatest
 }
 
 /// The storage type whose elements matrix units take as they are.

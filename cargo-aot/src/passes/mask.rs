@@ -57,9 +57,13 @@ pub(super) fn combine(
             }
             Masking::Fill { condition, .. } if flags => condition,
             Masking::Fill { condition, filled, fill } => {
-                let (fill, zero) =
-                    (add_float(g, dtype, fill, name)?, add_float(g, dtype, 0.0, name)?);
-                let (a, b) = if filled { (fill, zero) } else { (zero, fill) };
+                // What was added before is written over: least numbers must not add up to −∞.
+                let fill = add_float(g, dtype, fill, name)?;
+                let before = match mask.take() {
+                    Some(mask) => mask,
+                    None => add_float(g, dtype, 0.0, name)?,
+                };
+                let (a, b) = if filled { (fill, before) } else { (before, fill) };
                 g.add1(Op::Select, &[condition, a, b], name)?
             }
         };

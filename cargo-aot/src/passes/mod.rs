@@ -18,5 +18,6 @@ mod simplify;
 mod softmax;
 #[cfg(test)]
 mod testing;
+mod wide;
 
 pub use run::{Options, run};

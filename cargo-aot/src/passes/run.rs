@@ -1,6 +1,6 @@
 //! The order of passes.
 
-use super::{attention, cleanup, fold, normalize, siblings, simplify, softmax};
+use super::{attention, cleanup, fold, normalize, siblings, simplify, softmax, wide};
 use aot_ir::{Graph, GraphError};
 
 /// Which passes run; by default all do.
@@ -32,6 +32,7 @@ pub fn run(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
         graph = tidy(softmax::run(&graph)?.graph)?;
         graph = tidy(attention::run(&graph)?.graph)?;
     }
+    graph = tidy(wide::run(&graph)?.graph)?;
     if options.merge_siblings {
         graph = tidy(siblings::run(&graph)?)?;
     }

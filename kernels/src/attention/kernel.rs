@@ -12,8 +12,8 @@ use aot_ir::{Arch, DType, Dim, Symbols};
 use std::fmt::Write;
 
 const ENTRY: &str = "aot_attention";
-/// Widths beyond this would not fit registers and shared memory.
-const MAX_WIDTH: i64 = 256;
+/// The widest heads: beyond, tiles would not fit registers and shared memory.
+pub const MAX_WIDTH: i64 = 256;
 /// Bytes that the least asynchronous copy has.
 const SMALLEST_COPY: i64 = 4;
 /// Bytes of shared memory that a block of any architecture but sm_75 may have.

@@ -5,4 +5,4 @@
 
 mod kernel;
 
-pub use kernel::kernels;
+pub use kernel::{MAX_WIDTH, kernels};

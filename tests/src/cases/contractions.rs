@@ -110,7 +110,7 @@ fn pools_of_every_kind(cases: &mut Cases) {
         PoolKind::Average { count_include_pad: true },
         PoolKind::Lp(2),
     ];
-    for kind in kinds {
+    for (i, kind) in kinds.into_iter().enumerate() {
         for ceil_mode in [false, true] {
             let mut net = Net::new();
             let x = net.input(DType::F32, &dims(&[2, 3, 8, 7]));
@@ -124,6 +124,7 @@ fn pools_of_every_kind(cases: &mut Cases) {
             };
             let y = net.op(Op::Pool(attrs), &[x]);
             net.output(y);
+            net.on_gpus(ceil_mode == i.is_multiple_of(2));
             cases.add(net);
         }
     }
@@ -138,9 +139,10 @@ fn resizes_of_every_kind(cases: &mut Cases) {
         ResizeMode::Linear,
         ResizeMode::Cubic(Scalar::Float(-0.75)),
     ];
-    for mode in modes {
-        for coordinates in CoordinateMap::ALL {
-            for sizes in [[2, 3, 8, 10], [2, 3, 3, 4], [2, 3, 7, 1]] {
+    for (i, mode) in modes.into_iter().enumerate() {
+        for (j, coordinates) in CoordinateMap::ALL.iter().enumerate() {
+            let sizes = [[2, 3, 8, 10], [2, 3, 3, 4], [2, 3, 7, 1]];
+            for (k, sizes) in sizes.into_iter().enumerate() {
                 let mut net = Net::new();
                 let x = net.input(DType::F32, &dims(&[2, 3, 4, 5]));
                 let attrs = ResizeAttrs {
@@ -152,6 +154,9 @@ fn resizes_of_every_kind(cases: &mut Cases) {
                 };
                 let y = net.op(Op::Resize(attrs), &[x]);
                 net.output(y);
+                // Every mode with two of the coordinate maps, every map with some of the modes.
+                let pair = (i + 2 * j) % CoordinateMap::ALL.len();
+                net.on_gpus(pair < 2 && (i + j) % 3 == k);
                 cases.add(net);
             }
         }

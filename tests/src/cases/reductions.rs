@@ -6,8 +6,9 @@ use aot_ir::op::{ReduceOp, UnaryOp};
 use aot_ir::{DType, Dim, Op, Scalar};
 
 fn reductions_over_any_axes(cases: &mut Cases) {
-    for op in ReduceOp::ALL {
-        for axes in [vec![0], vec![1], vec![2], vec![0, 2], vec![0, 1, 2]] {
+    for (i, op) in ReduceOp::ALL.iter().enumerate() {
+        let all_axes = [vec![0], vec![1], vec![2], vec![0, 2], vec![0, 1, 2]];
+        for (j, axes) in all_axes.into_iter().enumerate() {
             for keep_dims in [false, true] {
                 let mut net = Net::new();
                 let x = net.input(DType::F32, &dims(&[3, 4, 5]));
@@ -16,6 +17,9 @@ fn reductions_over_any_axes(cases: &mut Cases) {
                 let y = net.unary(UnaryOp::Neg, y);
                 net.output(y);
                 net.groups(1);
+                // Sums over all, others over two sets of axes.
+                let pair = *op == ReduceOp::Sum || (i + j) % 5 < 2;
+                net.on_gpus(pair && keep_dims == j.is_multiple_of(2));
                 cases.add(net);
             }
         }
@@ -78,6 +82,7 @@ fn rows_of_every_length(cases: &mut Cases) {
         for v in [n, s, m] {
             net.output(v);
         }
+        net.on_gpus(![64, 1500, 3000].contains(&width));
         cases.add(net);
     }
 }
