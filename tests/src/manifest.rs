@@ -1,5 +1,9 @@
 //! What a GPU pack holds: written by `cargo xtask gpu-pack`, read by the executables in it.
 
+use crate::net::{Random, bounded_inputs, round_to};
+use crate::picture::digits;
+use aot_ir::Graph;
+use aot_ir::exec::Tensor;
 use serde::{Deserialize, Serialize};
 
 /// Name of the pack's own description.
@@ -31,8 +35,31 @@ pub struct Entry {
     pub tolerance: f64,
     /// Bounds of integer inputs by name: values are in `0..bound`.
     pub bounds: Vec<(String, i64)>,
+    /// Its float inputs of rank 4 are pictures of text, not noise.
+    pub pictures: bool,
     /// Whether there are images of it for every target of the pack, not the first alone.
     pub everywhere: bool,
     /// Time it as well.
     pub bench: bool,
+}
+
+impl Entry {
+    /// Random inputs of its graph at one of its sizes.
+    pub fn inputs(&self, graph: &Graph, sizes: &[(String, i64)], seed: u64) -> Vec<Tensor> {
+        let noise = bounded_inputs(graph, sizes, seed, &self.bounds, &self.precision);
+        if !self.pictures {
+            return noise;
+        }
+        let mut random = Random::new(seed);
+        let pictures = noise.into_iter().map(|tensor| match *tensor.shape() {
+            [n, c, h, w] if tensor.dtype().is_float() => {
+                let pixels = digits([n, c, h, w], &mut random);
+                let pixels: Vec<f64> =
+                    pixels.iter().map(|x| round_to(*x, tensor.dtype(), &self.precision)).collect();
+                Tensor::from_f64(tensor.dtype(), vec![n, c, h, w], &pixels).expect("as many")
+            }
+            _ => tensor,
+        });
+        pictures.collect()
+    }
 }

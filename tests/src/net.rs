@@ -228,7 +228,8 @@ pub fn bounded_inputs(
         .collect()
 }
 
-fn round_to(x: f64, dtype: DType, precision: &str) -> f64 {
+/// What an operand of a precision holds of a number.
+pub fn round_to(x: f64, dtype: DType, precision: &str) -> f64 {
     match precision {
         _ if !dtype.is_float() => x,
         "f16" => half::f16::from_f64(x).to_f64(),

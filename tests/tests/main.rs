@@ -8,3 +8,4 @@ mod kernels;
 mod model_groups;
 mod models;
 mod reference;
+mod rounding;

@@ -186,6 +186,7 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                     sizes: case.sizes.clone(),
                     tolerance,
                     bounds: Vec::new(),
+                    pictures: false,
                     everywhere: true,
                     bench: false,
                 },
@@ -205,6 +206,7 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                 sizes: vec![vec![]],
                 tolerance: 2e-3,
                 bounds: Vec::new(),
+                pictures: false,
                 everywhere: true,
                 bench: true,
             };
@@ -224,6 +226,7 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                     sizes: source.sizes.iter().map(owned).collect(),
                     tolerance: if name == "f32" { 1e-3 } else { 1e-2 },
                     bounds: source.bounds.iter().map(|(n, b)| ((*n).to_owned(), *b)).collect(),
+                    pictures: source.name == "det",
                     everywhere: source.everywhere && name == "f16",
                     bench: true,
                 },

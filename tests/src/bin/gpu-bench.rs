@@ -8,7 +8,6 @@ use aot_runtime::artifact::{ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
 use aot_runtime::{Device, DeviceTensor, Element, InputRef, OutputRef, TensorView, f16};
 use aot_tests::manifest::{Entry, FILE, Pack};
-use aot_tests::net::bounded_inputs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -102,7 +101,7 @@ fn bench(root: &Path, device: &Device, images: &[Bytes], entry: &Entry) -> Resul
     let data = read_weights(&weights, &file.info().weights, "the weights")?;
     let graph = file.graph_with(&data)?;
     for sizes in &entry.sizes {
-        let inputs = bounded_inputs(&graph, sizes, 5, &entry.bounds, &entry.precision);
+        let inputs = entry.inputs(&graph, sizes, 5);
         let on_device: Vec<_> = inputs
             .iter()
             .map(|t| on_device_as(device, t.dtype(), t.shape(), &t.to_bytes()))

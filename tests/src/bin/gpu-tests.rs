@@ -11,7 +11,6 @@ use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
 use aot_runtime::{Device, InputRef, OutputRef};
 use aot_tests::compare::{distance, row_distance};
 use aot_tests::manifest::{Entry, FILE, Pack};
-use aot_tests::net::bounded_inputs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -113,7 +112,7 @@ impl Trials {
         let mut data = Vec::new();
         for (trial, sizes) in entry.sizes.iter().enumerate() {
             let seed = trial as u64;
-            let inputs = bounded_inputs(&graph, sizes, seed, &entry.bounds, &entry.precision);
+            let inputs = entry.inputs(&graph, sizes, seed);
             let expected = reference.run(&inputs).map_err(|e| text(&e))?;
             data.push((inputs, expected));
         }
