@@ -1,7 +1,6 @@
 //! The canonical form: a polynomial over atoms.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::ops::{Add, Mul, Neg, Sub};
 
 /// Index of a symbol in [`Symbols`](super::Symbols).
@@ -189,14 +188,6 @@ impl Dim {
     pub fn uses(&self, var: VarId) -> bool {
         self.any(|a| *a == Atom::Var(var))
     }
-
-    /// Writes it with names for symbols and variables.
-    pub fn display<'a>(
-        &'a self,
-        name: &'a dyn Fn(&Atom) -> Option<String>,
-    ) -> impl fmt::Display + 'a {
-        Named { dim: self, name }
-    }
 }
 
 impl Cond {
@@ -349,93 +340,5 @@ impl std::iter::Product for Dim {
 impl<'a> std::iter::Product<&'a Dim> for Dim {
     fn product<I: Iterator<Item = &'a Dim>>(iter: I) -> Dim {
         iter.fold(Dim::ONE, |a, b| a * b)
-    }
-}
-
-struct Named<'a> {
-    dim: &'a Dim,
-    name: &'a dyn Fn(&Atom) -> Option<String>,
-}
-
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (dim, name) = (self.dim, self.name);
-        let mut first = true;
-        for term in &dim.terms {
-            let sign = match (first, term.coefficient < 0) {
-                (true, true) => "-",
-                (true, false) => "",
-                (false, true) => " - ",
-                (false, false) => " + ",
-            };
-            f.write_str(sign)?;
-            first = false;
-            let magnitude = term.coefficient.unsigned_abs();
-            if magnitude != 1 {
-                write!(f, "{magnitude}*")?;
-            }
-            for (i, atom) in term.factors.iter().enumerate() {
-                if i > 0 {
-                    f.write_str("*")?;
-                }
-                let d = |dim| Named { dim, name };
-                match (name(atom), atom) {
-                    (Some(text), _) => f.write_str(&text)?,
-                    (None, Atom::Sym(s)) => write!(f, "s{}", s.0)?,
-                    (None, Atom::Var(v)) => write!(f, "i{}", v.0)?,
-                    (None, Atom::Value(v)) => write!(f, "v{v}")?,
-                    (None, Atom::FloorDiv(a, b)) => write!(f, "(({}) // ({}))", d(a), d(b))?,
-                    (None, Atom::Mod(a, b)) => write!(f, "(({}) % ({}))", d(a), d(b))?,
-                    (None, Atom::Min(a, b)) => write!(f, "min({}, {})", d(a), d(b))?,
-                    (None, Atom::Max(a, b)) => write!(f, "max({}, {})", d(a), d(b))?,
-                    (None, Atom::Select(c, a, b)) => {
-                        f.write_str("(if ")?;
-                        write_cond(f, c, name)?;
-                        write!(f, " then {} else {})", d(a), d(b))?;
-                    }
-                }
-            }
-        }
-        match (first, dim.constant) {
-            (true, c) => write!(f, "{c}"),
-            (false, 0) => Ok(()),
-            (false, c) if c < 0 => write!(f, " - {}", c.unsigned_abs()),
-            (false, c) => write!(f, " + {c}"),
-        }
-    }
-}
-
-fn write_cond(
-    f: &mut fmt::Formatter<'_>,
-    cond: &Cond,
-    name: &dyn Fn(&Atom) -> Option<String>,
-) -> fmt::Result {
-    let d = |dim| Named { dim, name };
-    match cond {
-        Cond::Cmp(cmp, a, b) => {
-            let sign = match cmp {
-                Cmp::Eq => "==",
-                Cmp::Ne => "!=",
-                Cmp::Lt => "<",
-                Cmp::Le => "<=",
-            };
-            write!(f, "{} {sign} {}", d(a), d(b))
-        }
-        Cond::All(parts) if parts.is_empty() => f.write_str("true"),
-        Cond::All(parts) => {
-            for (i, part) in parts.iter().enumerate() {
-                if i > 0 {
-                    f.write_str(" and ")?;
-                }
-                write_cond(f, part, name)?;
-            }
-            Ok(())
-        }
-    }
-}
-
-impl fmt::Display for Dim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Named { dim: self, name: &|_| None }.fmt(f)
     }
 }

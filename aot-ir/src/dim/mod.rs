@@ -2,6 +2,7 @@
 
 mod bind;
 mod depth;
+mod display;
 mod eval;
 mod expr;
 mod parse;

@@ -132,8 +132,13 @@ pub(super) fn text(
     let metadata: Vec<Value> = model
         .metadata
         .iter()
-        .map(|(name, value)| context!(name => literal(name), value => literal(value)))
+        .map(|(name, value)| {
+            let code = format!("`{}`", plain(name));
+            context!(code, name => literal(name), value => literal(value))
+        })
         .collect();
+    let mut shapes = model.inputs.iter().chain(&model.outputs).flat_map(|port| &port.shape);
+    let divides = shapes.any(|extent| extent.contains("//"));
     let context = context!(
         name => plain(&model.name),
         quoted_name => literal(&model.name),
@@ -146,6 +151,7 @@ pub(super) fn text(
         inputs => ports(&model.inputs)?,
         outputs => ports(&model.outputs)?,
         dims,
+        divides,
         metadata,
         embedded => model.embedded,
         weights => weights_file(&package.package, model),

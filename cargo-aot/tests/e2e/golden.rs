@@ -16,11 +16,15 @@ fn tagger() -> Vec<u8> {
     Network::default()
         .integers("tokens:0", "batch sequence")
         .input("type", "batch 4 width")
+        .input("picture", "batch 1 sequence width")
         .weight("table", &[8, 4], &table)
         .node("Gather", "table tokens:0", "/embed/out.0")
         .node("MatMul", "/embed/out.0 type", "/Scores|0")
         .node("Relu", "type", "9")
-        .file("/Scores|0 9 /embed/out.0", &[("labels", "a\n\"b\" `c`"), ("author", "tests")])
+        .node("MaxPool", "picture", "pooled")
+        .ints("kernel_shape", &[2, 2])
+        .ints("strides", &[2, 2])
+        .file("/Scores|0 9 /embed/out.0 pooled", &[("labels", "a\n\"b\" `c`"), ("author", "tests")])
 }
 
 const MANIFEST: &str = r#"

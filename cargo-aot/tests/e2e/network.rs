@@ -3,8 +3,8 @@
 use prost::Message;
 
 use super::proto::{
-    Dimension, GraphProto, ModelProto, NodeProto, OperatorSetId, StringEntry, TensorProto,
-    TensorShape, TensorType, TypeProto, ValueInfo,
+    AttributeProto, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetId, StringEntry,
+    TensorProto, TensorShape, TensorType, TypeProto, ValueInfo,
 };
 
 const F32: i32 = 1;
@@ -57,6 +57,14 @@ impl Network {
             op_type: op.to_owned(),
             ..Default::default()
         });
+        self
+    }
+
+    /// An attribute of the last node.
+    pub(super) fn ints(mut self, name: &str, ints: &[i64]) -> Self {
+        let ints = ints.to_vec();
+        let attribute = AttributeProto { name: name.to_owned(), ints, ..Default::default() };
+        self.0.node.last_mut().expect("a node").attribute.push(attribute);
         self
     }
 

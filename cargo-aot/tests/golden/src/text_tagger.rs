@@ -6,12 +6,16 @@
 //! |---|---|---|
 //! | [`tokens`](Inputs::tokens) | `i64` | `[batch, sequence]` |
 //! | [`type_`](Inputs::type_) | `f32` | `[batch, 4, width]` |
+//! | [`picture`](Inputs::picture) | `f32` | `[batch, 1, sequence, width]` |
 //!
 //! | output | elements | shape |
 //! |---|---|---|
 //! | [`scores_0`](Outputs::scores_0) | `f32` | `[batch, sequence, width]` |
 //! | [`t_9`](Outputs::t_9) | `f32` | `[batch, 4, width]` |
 //! | [`embed_out_0`](Outputs::embed_out_0) | `f32` | `[batch, sequence, 4]` |
+//! | [`pooled`](Outputs::pooled) | `f32` | `[batch, 1, sequence // 2, 8*(width/16)]` |
+//!
+//! `//` divides and rounds down.
 //!
 //! The shapes of inputs choose the sizes of dims. Memory is planned for buckets of sizes; a run uses
 //! the smallest that its sizes fit.
@@ -21,6 +25,11 @@
 //! | `batch` | 1..=8 | 8 | Aot.toml, line 15 |
 //! | `sequence` | 2..=64 | 8, 64 | Aot.toml, line 16 |
 //! | `width` | 16..=48 in steps of 16 | 48 | Aot.toml, line 17 |
+//!
+//! The model's file carries metadata, which [`metadata`](aot_runtime::Meta::metadata) of
+//! [`META`](TextTagger#associatedconstant.META) looks up:
+//! `author`,
+//! `labels`.
 //!
 //! # Example
 //!
@@ -33,6 +42,7 @@
 //! let outputs = model.run(Inputs {
 //!     tokens: aot_runtime::Tensor::<i64, 2>::zeros([1, 2])?.into(),
 //!     type_: aot_runtime::Tensor::<f32, 3>::zeros([1, 4, 16])?.into(),
+//!     picture: aot_runtime::Tensor::<f32, 4>::zeros([1, 1, 2, 16])?.into(),
 //! })?;
 //! println!("{:?}", outputs.scores_0.shape());
 //! # Ok(())
@@ -49,6 +59,8 @@ pub struct Inputs<'a> {
     pub tokens: aot_runtime::Input<'a, i64, 2>,
     /// `type`, of shape `[batch, 4, width]`.
     pub type_: aot_runtime::Input<'a, f32, 3>,
+    /// `picture`, of shape `[batch, 1, sequence, width]`.
+    pub picture: aot_runtime::Input<'a, f32, 4>,
 }
 
 /// What a run gives, on the host.
@@ -60,6 +72,8 @@ pub struct Outputs {
     pub t_9: aot_runtime::Tensor<f32, 3>,
     /// `/embed/out.0`, of shape `[batch, sequence, 4]`.
     pub embed_out_0: aot_runtime::Tensor<f32, 3>,
+    /// `pooled`, of shape `[batch, 1, sequence // 2, 8*(width/16)]`.
+    pub pooled: aot_runtime::Tensor<f32, 4>,
 }
 
 /// Buffers that a run writes to, each of the shape that its output has.
@@ -71,6 +85,8 @@ pub struct OutputsMut<'a> {
     pub t_9: aot_runtime::Output<'a, f32, 3>,
     /// For `/embed/out.0`, of shape `[batch, sequence, 4]`.
     pub embed_out_0: aot_runtime::Output<'a, f32, 3>,
+    /// For `pooled`, of shape `[batch, 1, sequence // 2, 8*(width/16)]`.
+    pub pooled: aot_runtime::Output<'a, f32, 4>,
 }
 
 /// What a run leaves on the device.
@@ -82,6 +98,8 @@ pub struct DeviceOutputs {
     pub t_9: aot_runtime::DeviceTensor<f32, 3>,
     /// `/embed/out.0`, of shape `[batch, sequence, 4]`.
     pub embed_out_0: aot_runtime::DeviceTensor<f32, 3>,
+    /// `pooled`, of shape `[batch, 1, sequence // 2, 8*(width/16)]`.
+    pub pooled: aot_runtime::DeviceTensor<f32, 4>,
 }
 
 /// The model, loaded on a device.
@@ -143,12 +161,15 @@ impl TextTagger {
             aot_runtime::Tensor::<f32, 3>::zeros(sizes.output(1)?)?;
         let mut output_2 =
             aot_runtime::Tensor::<f32, 3>::zeros(sizes.output(2)?)?;
-        let mut outputs = [output_0.erase_mut(), output_1.erase_mut(), output_2.erase_mut()];
+        let mut output_3 =
+            aot_runtime::Tensor::<f32, 4>::zeros(sizes.output(3)?)?;
+        let mut outputs = [output_0.erase_mut(), output_1.erase_mut(), output_2.erase_mut(), output_3.erase_mut()];
         self.loaded.run(&sizes, None, &inputs, &mut outputs)?;
         Ok(Outputs {
             scores_0: output_0,
             t_9: output_1,
             embed_out_0: output_2,
+            pooled: output_3,
         })
     }
 
@@ -169,12 +190,16 @@ impl TextTagger {
         let mut output_2 = self
             .loaded
             .device_output::<f32, 3>(&sizes, 2)?;
-        let mut outputs = [output_0.erase(), output_1.erase(), output_2.erase()];
+        let mut output_3 = self
+            .loaded
+            .device_output::<f32, 4>(&sizes, 3)?;
+        let mut outputs = [output_0.erase(), output_1.erase(), output_2.erase(), output_3.erase()];
         self.loaded.run(&sizes, None, &inputs, &mut outputs)?;
         Ok(DeviceOutputs {
             scores_0: output_0,
             t_9: output_1,
             embed_out_0: output_2,
+            pooled: output_3,
         })
     }
 
@@ -211,14 +236,14 @@ impl TextTagger {
 }
 
 impl Inputs<'_> {
-    fn erase(&self) -> [aot_runtime::InputRef<'_>; 2] {
-        [self.tokens.erase(), self.type_.erase()]
+    fn erase(&self) -> [aot_runtime::InputRef<'_>; 3] {
+        [self.tokens.erase(), self.type_.erase(), self.picture.erase()]
     }
 }
 
 impl OutputsMut<'_> {
-    fn erase(&mut self) -> [aot_runtime::OutputRef<'_>; 3] {
-        [self.scores_0.erase(), self.t_9.erase(), self.embed_out_0.erase()]
+    fn erase(&mut self) -> [aot_runtime::OutputRef<'_>; 4] {
+        [self.scores_0.erase(), self.t_9.erase(), self.embed_out_0.erase(), self.pooled.erase()]
     }
 }
 
@@ -243,6 +268,12 @@ impl aot_runtime::Model for TextTagger {
                 dtype: aot_runtime::DType::F32,
                 shape: &["batch", "4", "width"],
             },
+            aot_runtime::PortMeta {
+                name: "picture",
+                field: "picture",
+                dtype: aot_runtime::DType::F32,
+                shape: &["batch", "1", "sequence", "width"],
+            },
         ],
         outputs: &[
             aot_runtime::PortMeta {
@@ -262,6 +293,12 @@ impl aot_runtime::Model for TextTagger {
                 field: "embed_out_0",
                 dtype: aot_runtime::DType::F32,
                 shape: &["batch", "sequence", "4"],
+            },
+            aot_runtime::PortMeta {
+                name: "pooled",
+                field: "pooled",
+                dtype: aot_runtime::DType::F32,
+                shape: &["batch", "1", "sequence // 2", "8*(width/16)"],
             },
         ],
         dims: &[
