@@ -9,3 +9,4 @@ pub mod manifest;
 pub mod npy;
 pub mod passes;
 pub mod pipeline;
+pub mod verify;

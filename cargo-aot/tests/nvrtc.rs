@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use aot_kernels::{Arch, KNOWN_CAPABILITIES};
 use cargo_aot::build::cache::Cache;
 use cargo_aot::build::compiler::{Compiler, LazyNvrtc};
+use cargo_aot::build::cubin;
 use cargo_aot::build::events::{Counts, Silent};
 use cargo_aot::build::jobs::{self, Images, KernelErrors, Settings};
 use cargo_aot::build::kernels::{Alternative, KernelFailure, KernelSource, Origin};
@@ -79,6 +80,9 @@ fn every_architecture_compiles_to_the_same_bytes_again() {
         let report = Report::parse(&first.log);
         assert_eq!(report.entries.len(), 1, "{arch}: {}", first.log);
         assert_eq!(report.entries[0].entry, "add");
+        let [usage] = &cubin::usage(&first.image).unwrap()[..] else { panic!("{arch}") };
+        assert_eq!((usage.entry.as_str(), usage.stack), ("add", 0), "{arch}");
+        assert_eq!(usage.registers, report.entries[0].registers, "{arch}");
         assert!(report.registers() > 0 && report.spills() == 0, "{arch}: {report:?}");
     }
 }

@@ -5,6 +5,7 @@
 //! or wider. In wide mode ([`Executor::wide`]) every float is held and computed in `f64` and rounded only by
 //! casts to types narrower than `F32`, which makes it an oracle for computations in those types.
 
+mod compare;
 mod encode;
 mod error;
 mod executor;
@@ -14,6 +15,7 @@ mod plan;
 mod support;
 mod tensor;
 
+pub use compare::{distance, row_distance};
 pub use encode::{FloatFormat, round_to};
 pub use error::ExecError;
 pub use executor::Executor;

@@ -3,6 +3,7 @@
 pub mod atomic;
 pub mod cache;
 pub mod compiler;
+pub mod cubin;
 pub mod digest;
 pub mod doctor;
 pub mod events;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aot_runtime::Device;
 use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::{Args, Parser, Subcommand, ValueHint};
 
@@ -99,6 +100,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Run a model that was built, once
     Run(RunArgs),
+    /// Compare what was compiled with the imported model, run by the reference executor
+    Verify(VerifyArgs),
     /// Install the CUDA compiler, or say which one is used
     Toolchain(ToolchainArgs),
     /// Remove artifacts
@@ -197,6 +200,51 @@ pub enum DeviceChoice {
     Cpu,
 }
 
+impl DeviceChoice {
+    /// The device.
+    pub(super) fn open(self) -> aot_runtime::Result<Device> {
+        match self {
+            Self::Best => Device::best(),
+            Self::Cuda => Device::cuda(0),
+            Self::Cpu => Device::cpu(),
+        }
+    }
+}
+
+/// `cargo aot verify`
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// Models of the manifest [default: all]
+    #[arg(value_name = "MODEL")]
+    pub models: Vec<String>,
+    /// Arrays by the names of the model's inputs, instead of random ones
+    #[arg(long, value_name = "NPZ", value_hint = ValueHint::FilePath)]
+    pub input: Option<PathBuf>,
+    /// Arrays by the names of outputs, instead of what the reference gives
+    #[arg(long, value_name = "NPZ", value_hint = ValueHint::FilePath, requires = "input")]
+    pub expect: Option<PathBuf>,
+    /// Sizes to try, such as `batch=2,sequence=17`; may be given several times
+    /// [default: the least sizes, some in between, and the greatest that the reference can afford]
+    #[arg(long, value_name = "NAME=SIZE,…", value_parser = parse_sizes, conflicts_with = "input")]
+    pub dims: Vec<Sizes>,
+    /// Where to run
+    #[arg(long, value_enum, value_name = "DEVICE", default_value = "best")]
+    pub device: DeviceChoice,
+    /// Greatest error of an output, ‖Δ‖ / ‖reference‖ [default: by device and precision]
+    #[arg(long, value_name = "ERROR", value_parser = parse_tolerance)]
+    pub tolerance: Option<f64>,
+    /// How many of the worst values within the model to show
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub layers: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Sizes of dims by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes(pub Vec<(String, i64)>);
+
 /// `cargo aot toolchain`
 #[derive(Debug, Args)]
 pub struct ToolchainArgs {
@@ -253,6 +301,22 @@ fn parse_jobs(text: &str) -> Result<usize, String> {
     }
 }
 
+fn parse_sizes(text: &str) -> Result<Sizes, String> {
+    let pair = |part: &str| {
+        let (name, size) = part.split_once('=').ok_or("expected NAME=SIZE")?;
+        let size = size.trim().parse().map_err(|_| format!("`{size}` is no size"))?;
+        Ok((name.trim().to_owned(), size))
+    };
+    text.split(',').map(pair).collect::<Result<_, String>>().map(Sizes)
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(error) if error >= 0.0 && error.is_finite() => Ok(error),
+        _ => Err("expected a number that is not negative".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -262,6 +326,13 @@ mod tests {
     #[test]
     fn the_grammar_is_consistent() {
         Cargo::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_by_name() {
+        let sizes = parse_sizes("batch=2, sequence = 17").unwrap();
+        assert_eq!(sizes.0, [("batch".to_owned(), 2), ("sequence".to_owned(), 17)]);
+        assert!(parse_sizes("batch").is_err() && parse_sizes("batch=two").is_err());
     }
 
     #[test]

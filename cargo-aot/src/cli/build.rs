@@ -31,7 +31,7 @@ use crate::emit::{
     CrateSpec, DimSpec, ModelSpec, PortSpec, Source, content_stamp, crate_files, weights_file,
 };
 use crate::manifest::{DimKind, Manifest};
-use crate::pipeline::{ModelError, ModelUnits, Workshop, targets};
+use crate::pipeline::{ModelError, ModelUnits, Workshop, feature, targets};
 
 /// Brings the generated crate up to date.
 pub(super) fn run(
@@ -106,7 +106,7 @@ fn build(
 }
 
 /// Stands for everything that decides about a build and is no file.
-fn key(project: &Project, runtime: &RuntimeDependency) -> Digest {
+pub(super) fn key(project: &Project, runtime: &RuntimeDependency) -> Digest {
     let path = |path: &Path| path.to_string_lossy().into_owned().into_bytes();
     KeyBuilder::new("build")
         .part("tool", code_version().as_bytes())
@@ -353,11 +353,6 @@ impl Building<'_> {
             })
             .collect()
     }
-}
-
-/// The cargo feature of a target, also the extension of its images files.
-fn feature((arch, ptx): (Arch, bool)) -> String {
-    if ptx { "ptx".to_owned() } else { arch.to_string() }
 }
 
 fn hex(key: &[u8; 32]) -> String {

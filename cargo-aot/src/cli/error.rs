@@ -12,6 +12,7 @@ use crate::build::toolchain::{IdentityError, InstallError};
 use crate::manifest::{ManifestError, NameError, SourceFile};
 use crate::npy::NpyError;
 use crate::pipeline::ModelError;
+use crate::verify::VerifyError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +136,15 @@ pub enum CliError {
     /// A model can't be loaded or run.
     #[error(transparent)]
     Device(Box<aot_runtime::Error>),
+    /// Inputs for several models.
+    #[error("`--input` is of one model: name it")]
+    OneModel,
+    /// A model can't be verified.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// Models whose results are not those of their references.
+    #[error("{} more from the reference than the tolerance allows", differ(.0))]
+    Different(Vec<String>),
     /// A kernel that no model has.
     #[error("there is no kernel `{name}`{}", suggestion(.near))]
     NoKernel {
@@ -174,6 +184,7 @@ impl CliError {
             | CliError::NoKernel { .. }
             | CliError::Name { .. }
             | CliError::UnknownGpu(_)
+            | CliError::OneModel
             | CliError::NoModelFile(_) => Exit::Usage,
             CliError::Models { failed, .. } => {
                 let of_manifest = |error: &ModelError| matches!(error, ModelError::Manifest(_));
@@ -183,6 +194,13 @@ impl CliError {
                     Exit::Model
                 }
             }
+            CliError::Different(_) => Exit::Different,
+            CliError::Verify(error) => match error {
+                VerifyError::NoDim { .. } | VerifyError::Size(_) => Exit::Usage,
+                VerifyError::NoArray(_) | VerifyError::Expected { .. } => Exit::Failure,
+                VerifyError::Device(_) => Exit::Device,
+                _ => Exit::Model,
+            },
             CliError::Device(_) => Exit::Device,
             CliError::Model(_) => Exit::Model,
             CliError::Kernels(_) | CliError::NoImage(_) => Exit::Kernel,
@@ -218,6 +236,13 @@ impl From<aot_runtime::Error> for CliError {
 
 fn suggestion(near: &Option<String>) -> String {
     near.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn differ(names: &[String]) -> String {
+    let list: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let what = if list.len() == 1 { "model" } else { "models" };
+    let verb = if list.len() == 1 { "differs" } else { "differ" };
+    format!("{what} {} {verb}", list.join(", "))
 }
 
 fn model_list(failed: &[(String, ModelError)]) -> String {

@@ -20,6 +20,7 @@ mod runtime_dependency;
 mod shell;
 mod stub;
 mod toolchain;
+mod verify;
 mod workspace;
 mod write;
 

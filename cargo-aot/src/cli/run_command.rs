@@ -9,7 +9,9 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::project::{Project, Selection};
 use super::shell::Shell;
-use super::{build, cache, check, clean, completions, doctor, init, inspect, run, toolchain};
+use super::{
+    build, cache, check, clean, completions, doctor, init, inspect, run, toolchain, verify,
+};
 use crate::manifest::ManifestError;
 use crate::pipeline::ModelError;
 
@@ -54,6 +56,9 @@ fn dispatch(aot: &Aot, shell: &Shell) -> Result<Exit, CliError> {
         }
         Command::Inspect(args) => {
             inspect::run(args, &Project::find(&selection, &cwd)?, &aot.global, shell)?;
+        }
+        Command::Verify(args) => {
+            return verify::run(args, &Project::find(&selection, &cwd)?, shell);
         }
         Command::Toolchain(args) => {
             let project = Project::find(&selection, &cwd).ok();

@@ -39,6 +39,8 @@ pub struct KernelUnit {
 pub struct Assembled {
     /// The program.
     pub program: Program,
+    /// Which buffers of the program are those of the plan; unused ones are none.
+    pub buffers: HashMap<u32, BufferId>,
     /// Its distinct kernels per target.
     pub kernels: Vec<KernelUnit>,
 }
@@ -116,7 +118,7 @@ pub fn assemble(
         targets: out,
         origins: groups.iter().map(|g| g.origin.clone()).collect(),
     };
-    Ok(Assembled { program, kernels: assembly.kernels })
+    Ok(Assembled { program, buffers: assembly.numbers, kernels: assembly.kernels })
 }
 
 /// Buffers that some group reads or writes, and all inputs and outputs.

@@ -50,7 +50,7 @@ pub fn with_plan<T>(
 }
 
 /// The same of a model whose graph is given.
-pub(super) fn with_plan_of<T>(
+pub fn with_plan_of<T>(
     manifest: &Manifest,
     model: &Model,
     graph: &Graph,

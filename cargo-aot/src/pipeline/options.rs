@@ -68,6 +68,11 @@ pub fn targets(target: &Target) -> Vec<(Arch, bool)> {
     gpus.chain(ptx).collect()
 }
 
+/// The cargo feature of a target, also the extension of its images files.
+pub fn feature((arch, ptx): (Arch, bool)) -> String {
+    if ptx { "ptx".to_owned() } else { arch.to_string() }
+}
+
 /// The greatest atoms of `symbols` that memory is planned for: all combinations of the buckets of
 /// `model`, smallest first, without the one of all largest sizes, for which there always is a
 /// plan. Where there are too many, the n-th buckets of all dims go together.

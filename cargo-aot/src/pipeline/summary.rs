@@ -99,6 +99,14 @@ pub struct KernelSummary {
     pub threads: u32,
     /// Bytes of dynamic shared memory per block.
     pub shared: u32,
+    /// Registers per thread. This and the next three are of machine code that was built.
+    pub registers: Option<u32>,
+    /// Bytes of stack per thread: local arrays and spilled registers.
+    pub stack: Option<u32>,
+    /// Bytes of static shared memory per block.
+    pub static_shared: Option<u32>,
+    /// Bytes of machine code.
+    pub code: Option<u32>,
     /// How many launches of a run use it.
     pub launches: usize,
     /// The first group it was made for.
@@ -294,6 +302,10 @@ fn target_summary(
             schedule: unit.map(|unit| unit.kernel.schedule.clone()).unwrap_or_default(),
             threads: kernel.threads,
             shared: kernel.shared,
+            registers: None,
+            stack: None,
+            static_shared: None,
+            code: None,
             launches: uses.get(&(index as u32)).copied().unwrap_or(0),
             group: unit.map(|unit| unit.group.clone()).unwrap_or_default(),
             nodes: unit.map(|unit| unit.nodes.clone()).unwrap_or_default(),
@@ -309,6 +321,6 @@ fn target_summary(
 }
 
 /// The first bytes of a key, enough to tell kernels apart.
-fn hex(key: &[u8; 32]) -> String {
+pub(super) fn hex(key: &[u8; 32]) -> String {
     key[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use super::summary::{DimSummary, ModelSummary, PortSummary, TargetSummary};
+use super::summary::{DimSummary, KernelSummary, ModelSummary, PortSummary, TargetSummary};
 use crate::cli::human_bytes;
 
 impl Display for ModelSummary {
@@ -76,15 +76,24 @@ fn target_text(f: &mut fmt::Formatter<'_>, target: &TargetSummary) -> fmt::Resul
             0 => "loads".to_owned(),
             n => format!("{n}x"),
         };
+        let shared = kernel.shared + kernel.static_shared.unwrap_or(0);
         writeln!(
             f,
-            "    {count:>5} {:width$}  {:4} threads {:>9}  {}  {}",
+            "    {count:>5} {:width$}  {:4} threads {:>9} shared{}  {}  {}",
             kernel.name,
             kernel.threads,
-            human_bytes(u64::from(kernel.shared)),
+            human_bytes(u64::from(shared)),
+            resources_text(kernel),
             kernel.schedule,
             kernel.group,
         )?;
     }
     Ok(())
+}
+
+/// Registers, and a stack where there is one; nothing of a kernel that is not built.
+fn resources_text(kernel: &KernelSummary) -> String {
+    let registers = kernel.registers.map(|n| format!(" {n:3} registers"));
+    let stack = kernel.stack.filter(|n| *n > 0).map(|n| format!(" {n} B of stack"));
+    [registers, stack].into_iter().flatten().collect()
 }

@@ -28,7 +28,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    fn new(output: Output) -> Self {
+    pub(super) fn new(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         Self {
             success: output.status.success(),

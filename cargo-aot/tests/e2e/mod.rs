@@ -14,3 +14,4 @@ mod network;
 mod proto;
 mod rebuilds;
 mod user;
+mod verify;

@@ -8,4 +8,4 @@ mod memory;
 mod run;
 
 pub use memory::Memory;
-pub use run::{InterpretError, interpret, run_group};
+pub use run::{InterpretError, interpret, interpret_observed, run_group};

@@ -47,6 +47,20 @@ pub fn interpret(
     atoms: &[i64],
     inputs: &[&[u8]],
 ) -> Result<Vec<Vec<u8>>> {
+    interpret_observed(plan, arena, atoms, inputs, &mut |_, _| {})
+}
+
+/// As [`interpret`], and shows the memory after every group of the run, by its index.
+///
+/// # Errors
+/// As [`interpret`].
+pub fn interpret_observed(
+    plan: &Plan<'_>,
+    arena: &ArenaPlan,
+    atoms: &[i64],
+    inputs: &[&[u8]],
+    observe: &mut dyn FnMut(usize, &Memory),
+) -> Result<Vec<Vec<u8>>> {
     let mut memory = Memory::new(plan, arena, atoms)?;
     for (i, buffer) in plan.buffers.iter().enumerate() {
         let place = memory.bytes_mut(i as u32);
@@ -60,8 +74,12 @@ pub fn interpret(
         }
         place.copy_from_slice(source);
     }
-    for group in plan.prepare.iter().chain(&plan.steps) {
+    for group in &plan.prepare {
         run_group(group, &mut memory, atoms)?;
+    }
+    for (step, group) in plan.steps.iter().enumerate() {
+        run_group(group, &mut memory, atoms)?;
+        observe(step, &memory);
     }
     let outputs = (0..plan.graph.outputs.len() as u32).map(|n| {
         let is = |k: &BufferKind| *k == BufferKind::Output(n);
