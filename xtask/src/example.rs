@@ -16,7 +16,7 @@ pub fn build_kernels(layout: &Layout, name: &str) -> Result<()> {
     eprintln!("    Building kernels of examples/{name}");
     process::run(
         cargo(layout)
-            .args(["run", "--quiet", "--package", "cargo-aot", "--bin", "cargo-aot", "--"])
+            .args(["run", "--package", "cargo-aot", "--bin", "cargo-aot", "--"])
             .args(["aot", "build", "--manifest-path"])
             .arg(layout.example(name).join("Cargo.toml")),
         "",

@@ -4,9 +4,11 @@ use super::expr::{Atom, Dim, Term};
 use super::{SymId, Symbols};
 
 impl Symbols {
-    /// An expression of symbols as text, by their names: `2*h + 1`.
+    /// An expression of symbols as text, by their names: `2*h + 1`, and `h // 4` for eight times the
+    /// atom of a size with the step 32.
     ///
-    /// An atom whose multiple is no multiple of its size stands as `(h/32)` or `((h - 1)/32)`.
+    /// An atom within a product, a quotient or another operation stands as `(h/32)` or
+    /// `((h - 1)/32)`.
     pub fn show(&self, dim: &Dim) -> String {
         let name = |atom: &Atom| match atom {
             Atom::Sym(id) => self.get(*id).map(|s| match (s.scale, s.offset) {
@@ -27,25 +29,33 @@ impl Symbols {
     }
 
     /// The expression with `Value(i)` standing for the size of symbol `i` in every term that is a
-    /// multiple of it. (Data-dependent values do not occur in shapes.)
+    /// multiple of its atom. (Data-dependent values do not occur in shapes.)
     fn with_sizes(&self, dim: &Dim) -> Dim {
         if dim.any(|a| matches!(a, Atom::Value(_))) {
             return dim.clone();
         }
-        let mut constant = dim.constant_part();
-        let terms = dim.terms().iter().map(|term| {
-            let [Atom::Sym(id)] = term.factors.as_slice() else { return term.clone() };
-            let Some(symbol) = self.get(*id) else { return term.clone() };
-            if term.coefficient.checked_rem(symbol.scale) != Some(0) {
-                return term.clone();
-            }
-            let coefficient = term.coefficient / symbol.scale;
-            constant = constant.saturating_sub(coefficient.saturating_mul(symbol.offset));
-            Term { factors: vec![Atom::Value(id.0)], coefficient }
-        });
-        let terms: Vec<Term> = terms.collect();
-        Dim::from_terms(constant, terms)
+        let term = |term: &Term| {
+            let [Atom::Sym(id)] = term.factors.as_slice() else { return None };
+            let symbol = self.get(*id)?;
+            // As many sizes as the term has atoms, times the scale.
+            let sizes = Dim::atom(Atom::Value(id.0)) - symbol.offset;
+            let common = gcd(term.coefficient, symbol.scale);
+            let sizes = sizes.scaled((term.coefficient / common).saturating_abs());
+            let quotient = match symbol.scale / common {
+                1 => sizes,
+                divisor => Dim::atom(Atom::FloorDiv(sizes, Dim::from(divisor))),
+            };
+            Some(quotient.scaled(term.coefficient.signum()))
+        };
+        dim.terms().iter().fold(Dim::from(dim.constant_part()), |sum, each| {
+            sum + term(each).unwrap_or_else(|| Dim::from_terms(0, [each.clone()]))
+        })
     }
+}
+
+/// The greatest common divisor; `b` is positive.
+fn gcd(a: i64, b: i64) -> i64 {
+    if a % b == 0 { b } else { gcd(b, (a % b).abs()) }
 }
 
 #[cfg(test)]
@@ -63,6 +73,8 @@ mod tests {
         assert_eq!(s.show_shape(&[n.clone(), Dim::from(3), h.clone()]), "[n, 3, h]");
         assert_eq!(s.show(&(&n * 2 + &h + 1)), "2*n + h + 1");
         assert_eq!(s.show(&(w * 2 + 1)), "2*w + 1");
-        assert_eq!(s.show(&scope.floor_div(&h, &Dim::from(4))), "8*(h/32)");
+        assert_eq!(s.show(&scope.floor_div(&h, &Dim::from(4))), "h // 4");
+        let eighth = scope.floor_div(&h, &Dim::from(8));
+        assert_eq!(s.show(&(eighth * -3 + 1)), "-((3*h) // 8) + 1");
     }
 }

@@ -13,7 +13,7 @@
 //! | [`scores_0`](Outputs::scores_0) | `f32` | `[batch, sequence, width]` |
 //! | [`t_9`](Outputs::t_9) | `f32` | `[batch, 4, width]` |
 //! | [`embed_out_0`](Outputs::embed_out_0) | `f32` | `[batch, sequence, 4]` |
-//! | [`pooled`](Outputs::pooled) | `f32` | `[batch, 1, sequence // 2, 8*(width/16)]` |
+//! | [`pooled`](Outputs::pooled) | `f32` | `[batch, 1, sequence // 2, width // 2]` |
 //!
 //! `//` divides and rounds down.
 //!
@@ -72,7 +72,7 @@ pub struct Outputs {
     pub t_9: aot_runtime::Tensor<f32, 3>,
     /// `/embed/out.0`, of shape `[batch, sequence, 4]`.
     pub embed_out_0: aot_runtime::Tensor<f32, 3>,
-    /// `pooled`, of shape `[batch, 1, sequence // 2, 8*(width/16)]`.
+    /// `pooled`, of shape `[batch, 1, sequence // 2, width // 2]`.
     pub pooled: aot_runtime::Tensor<f32, 4>,
 }
 
@@ -85,7 +85,7 @@ pub struct OutputsMut<'a> {
     pub t_9: aot_runtime::Output<'a, f32, 3>,
     /// For `/embed/out.0`, of shape `[batch, sequence, 4]`.
     pub embed_out_0: aot_runtime::Output<'a, f32, 3>,
-    /// For `pooled`, of shape `[batch, 1, sequence // 2, 8*(width/16)]`.
+    /// For `pooled`, of shape `[batch, 1, sequence // 2, width // 2]`.
     pub pooled: aot_runtime::Output<'a, f32, 4>,
 }
 
@@ -98,7 +98,7 @@ pub struct DeviceOutputs {
     pub t_9: aot_runtime::DeviceTensor<f32, 3>,
     /// `/embed/out.0`, of shape `[batch, sequence, 4]`.
     pub embed_out_0: aot_runtime::DeviceTensor<f32, 3>,
-    /// `pooled`, of shape `[batch, 1, sequence // 2, 8*(width/16)]`.
+    /// `pooled`, of shape `[batch, 1, sequence // 2, width // 2]`.
     pub pooled: aot_runtime::DeviceTensor<f32, 4>,
 }
 
@@ -298,7 +298,7 @@ impl aot_runtime::Model for TextTagger {
                 name: "pooled",
                 field: "pooled",
                 dtype: aot_runtime::DType::F32,
-                shape: &["batch", "1", "sequence // 2", "8*(width/16)"],
+                shape: &["batch", "1", "sequence // 2", "width // 2"],
             },
         ],
         dims: &[

@@ -34,7 +34,7 @@ fn sizes_through_floats_are_exact() {
     let stored = vec![floats("half", &[], &[0.5]), ints("minus", &[1], &[-1])];
     let model = model(17, vec![value("x", F32, "1 2 h 4")], stored, nodes, "y");
     let imported = import_ok(&model, "h=32..960/32");
-    assert_eq!(summary(&imported), (vec!["reshape"], "16*(h/32) 16".to_owned()));
+    assert_eq!(summary(&imported), (vec!["reshape"], "h // 2 16".to_owned()));
 }
 
 #[test]
