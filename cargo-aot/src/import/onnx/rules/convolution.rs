@@ -99,7 +99,7 @@ pub(super) fn conv(c: &mut Call<'_>, x: Tensor, w: Tensor, bias: Option<Tensor>)
     add_bias(c, out, bias)
 }
 
-fn check_kernel(c: &Call<'_>, kernel: &[Dim]) -> OpResult<()> {
+pub(super) fn check_kernel(c: &Call<'_>, kernel: &[Dim]) -> OpResult<()> {
     match c.ints_attr("kernel_shape") {
         Some(given)
             if given.len() != kernel.len()

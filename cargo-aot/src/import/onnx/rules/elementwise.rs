@@ -213,13 +213,16 @@ fn identity(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     Ok(vec![c.x(0)?])
 }
 
-/// Does nothing at inference; the mask is all true.
+/// Does nothing at inference, nor where the ratio is 0; the mask is all true then.
 fn dropout(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     if let Some(training) = c.opt(2)
         && c.uniform(training) != Some(0.0)
+        && c.opt(1).and_then(|ratio| c.uniform(ratio)) != Some(0.0)
     {
-        return unsupported("dropout in training mode; export the model for inference");
+        return unsupported(
+            "dropout that may drop draws random numbers; export the model for inference",
+        );
     }
     let dtype = if c.opset < 10 { c.dtype(x) } else { DType::Bool };
     let one = c.scalar(1.0, dtype);

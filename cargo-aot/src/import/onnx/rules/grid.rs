@@ -13,23 +13,24 @@ pub(super) const RULES: &[Entry] = &[onnx("GridSample", grid_sample)];
 const CUBIC: f64 = -0.75;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outside {
+pub(super) enum Outside {
     Zeros,
     Border,
     Reflection,
 }
 
 /// How one spatial axis is sampled.
-struct Axis {
-    /// Its extent as a scalar of the grid's type.
-    extent: Tensor,
-    outside: Outside,
-    corners: bool,
+pub(super) struct Axis {
+    /// Its extent as a scalar of the type of positions.
+    pub(super) extent: Tensor,
+    pub(super) outside: Outside,
+    /// Whether -1 and 1 stand for the centres of the outermost elements, or else for their outer edges.
+    pub(super) corners: bool,
 }
 
 /// A sample along one axis: the place, what it weighs, and whether it lies inside.
 #[derive(Clone, Copy)]
-struct Tap {
+pub(super) struct Tap {
     place: Tensor,
     weight: Option<Tensor>,
     inside: Option<Tensor>,
@@ -94,7 +95,8 @@ impl Axis {
         Ok(Tap { place: c.cast(at, DType::I64)?, weight, inside })
     }
 
-    fn taps(&self, c: &mut Call<'_>, x: Tensor, mode: &str) -> OpResult<Vec<Tap>> {
+    /// The samples at positions in elements.
+    pub(super) fn taps(&self, c: &mut Call<'_>, x: Tensor, mode: &str) -> OpResult<Vec<Tap>> {
         let x = self.bring(c, x)?;
         if mode == "nearest" {
             let at = c.unary(UnaryOp::Round, x)?;
@@ -156,22 +158,34 @@ fn grid_sample(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         return unsupported(format!("mode {mode} over {axes} axes"));
     }
     let corners = c.flag("align_corners", false);
-    let (n, channels) = (shape[0].clone(), shape[1].clone());
     let out = c.shape(grid)[1..=axes].to_vec();
     let dtype = c.dtype(grid);
     let mut per_axis = Vec::new();
     for axis in 0..axes {
         // The grid names the last axis first.
         let at = c.pick(grid, axes + 1, Dim::from((axes - 1 - axis) as i64))?;
-        let extent = c.dims(std::slice::from_ref(&shape[2 + axis]));
-        let extent = c.reshape(extent, &[])?;
+        let extent = extent(c, &shape[2 + axis])?;
         let extent = c.cast(extent, dtype)?;
         let along = Axis { extent, outside, corners };
         let position = along.position(c, at)?;
         per_axis.push(along.taps(c, position, &mode)?);
     }
+    Ok(vec![sample(c, x, &per_axis, &out)?])
+}
+
+/// An extent as a scalar.
+pub(super) fn extent(c: &mut Call<'_>, d: &Dim) -> OpResult {
+    let t = c.dims(std::slice::from_ref(d));
+    c.reshape(t, &[])
+}
+
+/// The weighted sums of samples of `x [n, channels, ..]`: `[n, channels, out..]`. The taps per spatial axis have
+/// the shape `[n, out..]`.
+pub(super) fn sample(c: &mut Call<'_>, x: Tensor, per_axis: &[Vec<Tap>], out: &[Dim]) -> OpResult {
+    let shape = c.shape(x).to_vec();
+    let (n, channels) = (shape[0].clone(), shape[1].clone());
     let flat = c.reshape(x, &[n.clone(), channels.clone(), product(&shape[2..])])?;
-    let places = [n.clone(), channels.clone(), product(&out)];
+    let places = [n.clone(), channels.clone(), product(out)];
     let mut total: Option<Tensor> = None;
     let combinations: usize = per_axis.iter().map(Vec::len).product();
     for combination in 0..combinations {
@@ -183,8 +197,7 @@ fn grid_sample(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
             place = Some(match place {
                 None => tap.place,
                 Some(place) => {
-                    let extent = c.dims(std::slice::from_ref(&shape[2 + axis]));
-                    let extent = c.reshape(extent, &[])?;
+                    let extent = extent(c, &shape[2 + axis])?;
                     let line = c.product(place, extent)?;
                     c.sum(line, tap.place)?
                 }
@@ -199,7 +212,7 @@ fn grid_sample(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
             };
         }
         let Some(place) = place else { return wrong("no spatial axes") };
-        let line = [n.clone(), Dim::ONE, product(&out)];
+        let line = [n.clone(), Dim::ONE, product(out)];
         let place = c.reshape(place, &line)?;
         let place = c.expand(place, &places)?;
         let mut value = c.gather_elements(flat, place, 2)?;
@@ -220,6 +233,6 @@ fn grid_sample(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     }
     let Some(total) = total else { return wrong("nothing to sample") };
     let mut result = vec![n, channels];
-    result.extend(out);
-    Ok(vec![c.reshape(total, &result)?])
+    result.extend_from_slice(out);
+    c.reshape(total, &result)
 }

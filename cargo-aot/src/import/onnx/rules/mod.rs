@@ -3,20 +3,27 @@
 mod activation;
 mod attention;
 mod convolution;
+mod deformable;
 mod einsum;
 mod elementwise;
 mod generate;
 mod grid;
 mod indexing;
+mod losses;
 mod matmul;
+mod mel;
 mod microsoft;
 mod norm;
+mod pool_indices;
 mod pooling;
 mod quantized;
 mod recurrent;
 mod reduction;
+mod regions;
+mod resample;
 mod resize;
 mod shape;
+mod signal;
 mod slicing;
 mod table;
 

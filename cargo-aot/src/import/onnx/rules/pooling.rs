@@ -1,6 +1,6 @@
 //! Pooling.
 
-use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{OpResult, Tensor, wrong};
 use super::super::call::Call;
 use super::convolution::{Window, window};
 use super::table::{Entry, onnx};
@@ -8,12 +8,8 @@ use aot_ir::op::{BinaryOp, PoolAttrs, PoolKind, ReduceOp, UnaryOp};
 use aot_ir::{Dim, Op};
 
 pub(super) const RULES: &[Entry] = &[
-    onnx("MaxPool", |c| {
-        if c.wants(1) {
-            return unsupported("the indices of MaxPool are not supported yet");
-        }
-        pool(c, PoolKind::Max)
-    }),
+    onnx("MaxPool", max_pool),
+    onnx("MaxUnpool", super::pool_indices::max_unpool),
     onnx("AveragePool", |c| {
         let count_include_pad = c.flag("count_include_pad", false);
         pool(c, PoolKind::Average { count_include_pad })
@@ -27,13 +23,16 @@ pub(super) const RULES: &[Entry] = &[
     onnx("GlobalLpPool", global_lp),
 ];
 
-fn pool(c: &mut Call<'_>, kind: PoolKind) -> OpResult<Vec<Tensor>> {
-    let x = c.x(0)?;
-    let kernel = match c.ints_attr("kernel_shape") {
-        Some(k) if k.iter().all(|&k| (1..=1 << 24).contains(&k)) => k,
-        other => return wrong(format!("kernel_shape is {other:?}")),
-    };
-    let kernel = kernel.into_iter().map(Dim::from).collect();
+/// The attribute `kernel_shape`.
+pub(super) fn kernel_shape(c: &Call<'_>) -> OpResult<Vec<i64>> {
+    match c.ints_attr("kernel_shape") {
+        Some(k) if k.iter().all(|&k| (1..=1 << 24).contains(&k)) => Ok(k),
+        other => wrong(format!("kernel_shape is {other:?}")),
+    }
+}
+
+fn attributes(c: &Call<'_>, x: Tensor, kind: PoolKind) -> OpResult<PoolAttrs> {
+    let kernel = kernel_shape(c)?.into_iter().map(Dim::from).collect();
     let Window { kernel, strides, dilations, mut pads } = window(c, x, kernel)?;
     // A window larger than the padded axis still gives one result, as in onnxruntime.
     let scope = c.scope();
@@ -44,8 +43,23 @@ fn pool(c: &mut Call<'_>, kind: PoolKind) -> OpResult<Vec<Tensor>> {
     }
     let same = c.text("auto_pad", "NOTSET").starts_with("SAME");
     let ceil_mode = c.flag("ceil_mode", false) && !same;
-    let attrs = PoolAttrs { kind, kernel, strides, pads, dilations, ceil_mode };
+    Ok(PoolAttrs { kind, kernel, strides, pads, dilations, ceil_mode })
+}
+
+fn pool(c: &mut Call<'_>, kind: PoolKind) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let attrs = attributes(c, x, kind)?;
     Ok(vec![c.op(Op::Pool(attrs), &[x])?])
+}
+
+fn max_pool(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = c.x(0)?;
+    let attrs = attributes(c, x, PoolKind::Max)?;
+    let y = c.op(Op::Pool(attrs.clone()), &[x])?;
+    if !c.wants(1) {
+        return Ok(vec![y]);
+    }
+    Ok(vec![y, super::pool_indices::of_max_pool(c, x, y, &attrs)?])
 }
 
 fn spatial(c: &Call<'_>, x: Tensor) -> OpResult<Vec<usize>> {

@@ -3,7 +3,9 @@
 use super::super::builder::{OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use super::super::known::Elem;
+use super::resample::{self, Resampled};
 use super::table::{Entry, onnx, since};
+use aot_ir::dim::Cmp;
 use aot_ir::op::{CoordinateMap, NearestRounding, ResizeAttrs, ResizeMode};
 use aot_ir::{Dim, Op, Scalar};
 
@@ -108,14 +110,10 @@ fn resize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         "align_corners" => CoordinateMap::AlignCorners,
         "asymmetric" => CoordinateMap::Asymmetric,
         "tf_half_pixel_for_nn" => CoordinateMap::TfHalfPixelForNn,
-        "tf_crop_and_resize" => {
-            return unsupported("coordinate_transformation_mode tf_crop_and_resize");
-        }
+        // The region of the whole is what is left when there is none.
+        "tf_crop_and_resize" => CoordinateMap::AlignCorners,
         other => return wrong(format!("coordinate_transformation_mode is `{other}`")),
     };
-    if c.flag("antialias", false) {
-        return unsupported("antialias; export the model without it");
-    }
     let axes = match c.ints_attr("axes") {
         Some(axes) => axes.iter().map(|&a| c.axis_of(a, shape.len())).collect::<OpResult<_>>()?,
         None => (0..shape.len()).collect::<Vec<_>>(),
@@ -145,11 +143,71 @@ fn resize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
             };
         }
     }
-    let (sizes, scales) = all.into_iter().unzip();
     let exclude_outside = c.flag("exclude_outside", false);
     let mode = mode(c, nearest)?;
-    let attrs = ResizeAttrs { mode, coordinates, sizes, scales, exclude_outside };
-    Ok(vec![c.op(Op::Resize(attrs), &[x])?])
+    let resampled = |all: &[(Dim, Option<Scalar>)], axis: usize| Resampled {
+        axis,
+        size: all[axis].0.clone(),
+        scale: all[axis].1.map(Scalar::as_f64),
+    };
+    if c.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" {
+        let axes: Vec<Resampled> = axes.iter().map(|&axis| resampled(&all, axis)).collect();
+        return Ok(vec![crop(c, x, axes, mode, exclude_outside)?]);
+    }
+    let mut smaller = Vec::new();
+    if c.flag("antialias", false) {
+        for (axis, extent) in shape.iter().enumerate() {
+            let along = resampled(&all, axis);
+            let grows = match along.scale {
+                Some(scale) => scale >= 1.0,
+                None => c.scope().decide(Cmp::Le, extent, &along.size) == Some(true),
+            };
+            if !grows {
+                all[axis] = (extent.clone(), Some(Scalar::Float(1.0)));
+                smaller.push(along);
+            }
+        }
+    }
+    let mut y = x;
+    if smaller.is_empty() || all.iter().zip(&shape).any(|((size, _), extent)| size != extent) {
+        let (sizes, scales) = all.into_iter().unzip();
+        let attrs = ResizeAttrs { mode, coordinates, sizes, scales, exclude_outside };
+        y = c.op(Op::Resize(attrs), &[x])?;
+    }
+    if !smaller.is_empty() {
+        y = resample::antialias(c, y, &smaller, mode, coordinates, exclude_outside)?;
+    }
+    Ok(vec![y])
+}
+
+/// A region of `x`, given by `input 1 [2 · axes]`, resized.
+fn crop(
+    c: &mut Call<'_>,
+    x: Tensor,
+    mut axes: Vec<Resampled>,
+    mode: ResizeMode,
+    exclude_outside: bool,
+) -> OpResult {
+    let roi = c.x(1)?;
+    let count = axes.len() as i64;
+    if c.shape(roi) != [Dim::from(2 * count)] {
+        return wrong(format!("roi has to have {} elements", 2 * count));
+    }
+    let extrapolation = c.float("extrapolation_value", 0.0);
+    let (mut starts, mut ends, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, along) in (0..count).zip(axes.drain(..)) {
+        let start = c.pick(roi, 0, i.into())?;
+        let end = c.pick(roi, 0, (count + i).into())?;
+        let whole = c.uniform(start) == Some(0.0) && c.uniform(end) == Some(1.0);
+        let extent = &c.shape(x)[along.axis];
+        if *extent == along.size && (whole || extent.is(1)) {
+            continue;
+        }
+        starts.push(start);
+        ends.push(end);
+        kept.push(along);
+    }
+    resample::crop(c, x, &kept, (&starts, &ends), mode, exclude_outside, extrapolation)
 }
 
 /// Sizes and factor where one factor for all axes is asked for.

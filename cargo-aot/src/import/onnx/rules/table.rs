@@ -35,8 +35,11 @@ const FAMILIES: &[&[Entry]] = &[
     super::quantized::RULES,
     super::einsum::RULES,
     super::attention::RULES,
+    super::losses::RULES,
     super::matmul::RULES,
+    super::mel::RULES,
     super::convolution::RULES,
+    super::deformable::RULES,
     super::elementwise::RULES,
     super::generate::RULES,
     super::grid::RULES,
@@ -46,8 +49,10 @@ const FAMILIES: &[&[Entry]] = &[
     super::pooling::RULES,
     super::recurrent::RULES,
     super::reduction::RULES,
+    super::regions::RULES,
     super::resize::RULES,
     super::shape::RULES,
+    super::signal::RULES,
     super::slicing::RULES,
 ];
 
