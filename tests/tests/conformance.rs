@@ -2,14 +2,16 @@
 //!
 //! A case is a folder with `model.onnx` and `test_data_set_N/{input,output}_M.pb`. Inputs stay
 //! inputs; where an operator needs a value at build time (a shape, an axis), the integer inputs of
-//! the case are fixed instead, and where that does not do, all of them.
+//! the case are fixed instead, and where that does not do, all of them. Sequences and optionals have
+//! the structure that they have in the case.
 //!
 //! `conformance.txt` lists the cases that do not pass, each with the reason.
 
 use aot_ir::exec::{Executor, Tensor};
 use aot_ir::{Constant, DType};
 use cargo_aot::import::{
-    AxisSpec, DimInfo, DimSpec, ImportError, ImportOptions, Imported, describe, import, read_tensor,
+    AxisSpec, DimInfo, DimSpec, Form, ImportError, ImportOptions, Imported, StoredValue, Structure,
+    TensorInfo, describe, import, read_value,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -92,14 +94,33 @@ fn run(case: &Path, sizes: Sizes) -> Outcome {
     Outcome::Passed
 }
 
-fn tensors(set: &Path, kind: &str) -> Result<Vec<Constant>, Outcome> {
+/// The values of the files `KIND_0.pb` … that the model declares.
+fn values(set: &Path, kind: &str, declared: &[TensorInfo]) -> Result<Vec<StoredValue>, Outcome> {
     let files = (0..).map(|n| set.join(format!("{kind}_{n}.pb"))).take_while(|f| f.is_file());
-    files.map(|file| read_tensor(&file).map_err(|e| Outcome::Data(e.to_string()))).collect()
+    let form = |n: usize| declared.get(n).map_or(Form::default(), |info| info.form);
+    let values = files.enumerate().map(|(n, file)| read_value(&file, form(n)));
+    values.map(|value| value.map_err(|e| Outcome::Data(e.to_string()))).collect()
+}
+
+/// All tensors of values, in the order that the graph has them as outputs.
+fn tensors(values: Vec<StoredValue>) -> Vec<Constant> {
+    let one = |value| match value {
+        StoredValue::Tensor(tensor) => vec![tensor],
+        StoredValue::Sequence(tensors) => tensors,
+        StoredValue::Absent => Vec::new(),
+    };
+    values.into_iter().flat_map(one).collect()
 }
 
 fn run_set(model: &Path, set: &Path, sizes: Sizes) -> Outcome {
-    let (inputs, outputs) = match (tensors(set, "input"), tensors(set, "output")) {
-        (Ok(inputs), Ok(outputs)) => (inputs, outputs),
+    let described = match describe(model) {
+        Ok(described) => described,
+        Err(error) => return Outcome::Import(error.to_string()),
+    };
+    let inputs = values(set, "input", &described.inputs);
+    let outputs = values(set, "output", &described.outputs);
+    let (inputs, outputs) = match (inputs, outputs) {
+        (Ok(inputs), Ok(outputs)) => (inputs, tensors(outputs)),
         (Err(outcome), _) | (_, Err(outcome)) => return outcome,
     };
     let mut outcome = Outcome::Passed;
@@ -135,23 +156,58 @@ enum Fixed {
 /// The model with the case's sizes, and the inputs that are still inputs.
 fn import_case(
     model: &Path,
-    inputs: &[Constant],
+    inputs: &[StoredValue],
     fixed: Fixed,
     sizes: Sizes,
 ) -> Result<(Imported, Vec<Constant>), ImportError> {
-    let mut options = ImportOptions { name: "case".to_owned(), ..ImportOptions::default() };
-    let mut kept = Vec::new();
+    let mut case = Case {
+        options: ImportOptions { name: "case".to_owned(), ..ImportOptions::default() },
+        kept: Vec::new(),
+        fixed,
+        sizes,
+    };
     for (info, value) in describe(model)?.inputs.iter().zip(inputs) {
+        match value {
+            StoredValue::Absent => {
+                case.options.structures.insert(info.name.clone(), Structure::Absent);
+            }
+            StoredValue::Tensor(value) => case.tensor(info, &info.name, value),
+            StoredValue::Sequence(values) => {
+                let structure = Structure::Sequence(values.len());
+                case.options.structures.insert(info.name.clone(), structure);
+                for (i, value) in values.iter().enumerate() {
+                    case.tensor(info, &format!("{}.{i}", info.name), value);
+                }
+            }
+        }
+    }
+    Ok((import(model, &case.options)?, case.kept))
+}
+
+/// How a case is imported.
+struct Case {
+    options: ImportOptions,
+    /// The inputs that are still inputs.
+    kept: Vec<Constant>,
+    fixed: Fixed,
+    sizes: Sizes,
+}
+
+impl Case {
+    /// Settles what the input `name` is, which is what the model declares as `info` or a part of it.
+    fn tensor(&mut self, info: &TensorInfo, name: &str, value: &Constant) {
+        let options = &mut self.options;
         let integer = value.dtype.is_int() || value.dtype == DType::Bool;
-        if match fixed {
+        if match self.fixed {
             Fixed::None => false,
             Fixed::Integers => integer,
             Fixed::All => true,
         } {
-            options.constants.insert(info.name.clone(), value.clone());
-            continue;
+            options.constants.insert(name.to_owned(), value.clone());
+            return;
         }
-        if sizes == Sizes::Symbolic {
+        self.kept.push(value.clone());
+        if self.sizes == Sizes::Symbolic {
             let mut axes = Vec::new();
             for (axis, &size) in value.shape.iter().enumerate() {
                 // A run-time size is taken not to be broadcast.
@@ -159,23 +215,23 @@ fn import_case(
                     axes.push(AxisSpec::Fixed(size as i64));
                     continue;
                 }
-                let name = format!("{}.{axis}", info.name);
+                let dim = format!("{name}.{axis}");
                 let spec = DimSpec::Range { lo: 1, hi: 2 * size as i64 + 3, step: 1 };
-                options.dims.insert(name.clone(), spec);
-                axes.push(AxisSpec::Named(name));
+                options.dims.insert(dim.clone(), spec);
+                axes.push(AxisSpec::Named(dim));
             }
-            options.inputs.insert(info.name.clone(), axes);
-            kept.push(value.clone());
-            continue;
-        }
-        for (dim, &size) in info.dims.iter().flatten().zip(&value.shape) {
-            if let DimInfo::Named(name) | DimInfo::Unnamed(name) = dim {
-                options.dims.insert(name.clone(), DimSpec::Fixed(size as i64));
+            options.inputs.insert(name.to_owned(), axes);
+        } else if info.form.sequence {
+            let axes = value.shape.iter().map(|&size| AxisSpec::Fixed(size as i64));
+            options.inputs.insert(name.to_owned(), axes.collect());
+        } else {
+            for (dim, &size) in info.dims.iter().flatten().zip(&value.shape) {
+                if let DimInfo::Named(name) | DimInfo::Unnamed(name) = dim {
+                    options.dims.insert(name.clone(), DimSpec::Fixed(size as i64));
+                }
             }
         }
-        kept.push(value.clone());
     }
-    Ok((import(model, &options)?, kept))
 }
 
 fn compare(imported: &Imported, inputs: &[Constant], expected: &[Constant]) -> Outcome {
@@ -187,6 +243,9 @@ fn compare(imported: &Imported, inputs: &[Constant], expected: &[Constant]) -> O
         Ok(found) => found,
         Err(error) => return Outcome::Run(error.to_string()),
     };
+    if found.len() != expected.len() {
+        return Outcome::Wrong(format!("{} outputs, expected {}", found.len(), expected.len()));
+    }
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
         if found.dtype() != expected.dtype || found.shape() != expected.shape {
             return Outcome::Wrong(format!(
@@ -210,7 +269,8 @@ fn compare(imported: &Imported, inputs: &[Constant], expected: &[Constant]) -> O
 }
 
 /// The place of the first element that is off by more than ONNX's own runner allows (1e-3 relative,
-/// 1e-7 absolute), or by more than a unit in the last place of a narrow float.
+/// 1e-7 absolute, or of the largest element where that is above 1: sums that cancel leave so much), or by
+/// more than a unit in the last place of a narrow float.
 fn first_difference(found: &Tensor, expected: &Tensor) -> Option<usize> {
     let (relative, absolute) = match found.dtype() {
         DType::F16 => (2e-3, 1e-6),
@@ -218,13 +278,19 @@ fn first_difference(found: &Tensor, expected: &Tensor) -> Option<usize> {
         _ => (1e-3, 1e-7),
     };
     let (found, expected) = (found.to_f64(), expected.to_f64());
+    let largest = expected.iter().map(|x| x.abs()).filter(|x| x.is_finite()).fold(1.0, f64::max);
+    let absolute = absolute * largest;
     found.iter().zip(&expected).position(|(&a, &b)| {
         let near = (a - b).abs() <= absolute + relative * b.abs();
         !(a == b || near || (a.is_nan() && b.is_nan()))
     })
 }
 
+/// The folder of cases; `ONNX_CASES` names another one.
 fn root() -> PathBuf {
+    if let Some(other) = std::env::var_os("ONNX_CASES") {
+        return other.into();
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/onnx-backend/node");
     assert!(root.is_dir(), "{} is missing: run `cargo xtask fetch`", root.display());
     root

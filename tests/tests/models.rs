@@ -3,7 +3,6 @@
 use crate::reference::asset;
 use aot_ir::Graph;
 use cargo_aot::import::{AxisSpec, DimSpec, ImportOptions, import};
-use std::collections::BTreeMap;
 
 /// A model, and the sizes that tests build it for.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +91,7 @@ impl Model {
             name: self.name.to_owned(),
             dims: dims.collect(),
             inputs: inputs.collect(),
-            constants: BTreeMap::new(),
+            ..ImportOptions::default()
         };
         match import(&asset("models").join(self.file), &options) {
             Ok(imported) => imported.graph,

@@ -5,5 +5,7 @@ mod onnx;
 mod options;
 
 pub use error::{ImportError, Unbound, Unsupported};
-pub use onnx::{describe, import, read_tensor};
-pub use options::{AxisSpec, Description, DimInfo, DimSpec, ImportOptions, Imported, TensorInfo};
+pub use onnx::{StoredValue, describe, import, read_tensor, read_value};
+pub use options::{
+    AxisSpec, Description, DimInfo, DimSpec, Form, ImportOptions, Imported, Structure, TensorInfo,
+};

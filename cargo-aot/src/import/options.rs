@@ -42,6 +42,29 @@ pub struct ImportOptions {
     pub inputs: BTreeMap<String, Vec<AxisSpec>>,
     /// Inputs whose value is fixed when the model is built; they are no inputs of the graph.
     pub constants: BTreeMap<String, Constant>,
+    /// What is given for inputs that are sequences or optionals.
+    ///
+    /// The `n` tensors of a sequence `x` are the inputs `x.0` … of the graph, which the fields above
+    /// name so. An optional that is not listed has an element.
+    pub structures: BTreeMap<String, Structure>,
+}
+
+/// What is given for an input that is no plain tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// An optional without element.
+    Absent,
+    /// A sequence of this many tensors.
+    Sequence(usize),
+}
+
+/// What an input or output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Form {
+    /// It may have no value.
+    pub optional: bool,
+    /// It is a sequence of tensors.
+    pub sequence: bool,
 }
 
 /// An imported model.
@@ -91,6 +114,8 @@ impl DimInfo {
 pub struct TensorInfo {
     /// Its name.
     pub name: String,
+    /// Whether it is a sequence or optional; type and dims are those of the tensors in it.
+    pub form: Form,
     /// Its element type; `None` for what is no tensor of a supported type.
     pub dtype: Option<DType>,
     /// Its dims; `None` when the model gives no rank.

@@ -31,7 +31,8 @@ impl Network {
             Err(_) => Dimension { dim_value: None, dim_param: Some(dim.to_owned()) },
         });
         let shape = Some(TensorShape { dim: dim.collect() });
-        let r#type = Some(TypeProto { tensor_type: Some(TensorType { elem_type, shape }) });
+        let tensor_type = Some(TensorType { elem_type, shape });
+        let r#type = Some(TypeProto { tensor_type, ..Default::default() });
         self.0.input.push(ValueInfo { name: name.to_owned(), r#type });
         self
     }

@@ -1,7 +1,9 @@
 //! The model's inputs, and what their dims are.
 
 use super::super::error::{ImportError, Unbound};
-use super::super::options::{AxisSpec, DimInfo, DimSpec, ImportOptions, TensorInfo};
+use super::super::options::{
+    AxisSpec, DimInfo, DimSpec, Form, ImportOptions, Structure, TensorInfo,
+};
 use super::proto::{Dimension, GraphProto, ValueInfo};
 use super::tensor::{self, MAX_RANK};
 use aot_ir::dim::{ParseDimError, Symbol, expression_names};
@@ -18,6 +20,23 @@ pub(super) enum Bound {
     Input(DType, Vec<Dim>),
     /// A value fixed when the model is built.
     Constant(Constant),
+    /// As many tensors as the options say.
+    Sequence(Vec<Element>),
+    /// An optional without element.
+    Absent,
+}
+
+/// A tensor of a sequence.
+pub(super) enum Element {
+    /// An input of the graph.
+    Input(DType, Vec<Dim>),
+    /// A value fixed when the model is built.
+    Constant(Constant),
+}
+
+/// The name of a tensor of a sequence.
+pub(super) fn element_name(sequence: &str, i: usize) -> String {
+    format!("{sequence}.{i}")
 }
 
 /// All inputs, in the model's order.
@@ -41,12 +60,30 @@ pub(super) fn required(graph: &GraphProto) -> impl Iterator<Item = &ValueInfo> {
 
 /// What the model says of an input or output.
 pub(super) fn describe(value: &ValueInfo) -> TensorInfo {
-    let kind = value.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
+    let mut of = value.r#type.as_ref();
+    let mut form = Form::default();
+    while let Some(t) = of
+        && t.tensor_type.is_none()
+    {
+        let inner = match (&t.optional_type, &t.sequence_type) {
+            (Some(inner), _) if form == Form::default() => {
+                form.optional = true;
+                inner
+            }
+            (None, Some(inner)) if !form.sequence => {
+                form.sequence = true;
+                inner
+            }
+            _ => break,
+        };
+        of = inner.elem_type.as_deref();
+    }
+    let kind = of.and_then(|t| t.tensor_type.as_ref());
     let dims = kind.and_then(|t| t.shape.as_ref()).map(|s| {
         s.dim.iter().enumerate().map(|(axis, d)| dim_info(&value.name, axis, d)).collect()
     });
     let dtype = kind.and_then(|t| tensor::dtype(t.elem_type).ok());
-    TensorInfo { name: value.name.clone(), dtype, dims }
+    TensorInfo { name: value.name.clone(), form, dtype, dims }
 }
 
 fn dim_info(input: &str, axis: usize, dim: &Dimension) -> DimInfo {
@@ -87,11 +124,17 @@ pub(super) fn bind(
 ) -> Result<BoundInputs, ImportError> {
     let declared: Vec<TensorInfo> = required(graph).map(describe).collect();
     let mut seen = HashSet::new();
-    if let Some(twice) = declared.iter().find(|i| !seen.insert(i.name.as_str())) {
+    if let Some(twice) = declared.iter().find(|i| !seen.insert(i.name.clone())) {
         let reason = format!("two inputs are named `{}`", twice.name);
         return Err(ImportError::Malformed { path: path.to_owned(), reason });
     }
+    for (name, structure) in &options.structures {
+        if let Structure::Sequence(n) = structure {
+            seen.extend((0..*n).map(|i| element_name(name, i)));
+        }
+    }
     let named = options.inputs.keys().chain(options.constants.keys());
+    let named = named.chain(options.structures.keys());
     let unknown: BTreeSet<&String> = named.filter(|n| !seen.contains(n.as_str())).collect();
     if !unknown.is_empty() {
         return Err(ImportError::Unknown {
@@ -108,18 +151,7 @@ pub(super) fn bind(
     };
     let mut inputs = Vec::new();
     for info in &declared {
-        let bound = match options.constants.get(&info.name) {
-            Some(constant) => Bound::Constant(fitting(info, constant)?),
-            None => {
-                let wrong =
-                    |reason: String| ImportError::Input { input: info.name.clone(), reason };
-                let dtype = info
-                    .dtype
-                    .ok_or_else(|| wrong("it is no tensor of a supported type".to_owned()))?;
-                let shape = binder.shape(info, warnings).map_err(wrong)?;
-                Bound::Input(dtype, shape)
-            }
-        };
+        let bound = binder.bind(info, warnings)?;
         inputs.push((info.name.clone(), bound));
     }
     let Binder { symbols, sizes, unbound, .. } = binder;
@@ -168,6 +200,55 @@ struct Binder<'a> {
 }
 
 impl Binder<'_> {
+    /// Settles what an input is.
+    fn bind(
+        &mut self,
+        info: &TensorInfo,
+        warnings: &mut Vec<String>,
+    ) -> Result<Bound, ImportError> {
+        let wrong = |reason: &str| {
+            let (input, reason) = (info.name.clone(), reason.to_owned());
+            Err(ImportError::Input { input, reason })
+        };
+        match self.options.structures.get(&info.name) {
+            Some(Structure::Absent) if info.form.optional => Ok(Bound::Absent),
+            Some(Structure::Absent) => wrong("it is no optional, but is said to be left out"),
+            Some(&Structure::Sequence(n)) if info.form.sequence => {
+                let one = |i| {
+                    let name = element_name(&info.name, i);
+                    let info = TensorInfo { name, form: Form::default(), ..info.clone() };
+                    self.element(&info, warnings)
+                };
+                Ok(Bound::Sequence((0..n).map(one).collect::<Result<_, _>>()?))
+            }
+            Some(Structure::Sequence(_)) => wrong("it is no sequence, but is said to be one"),
+            None if info.form.sequence => {
+                wrong("it is a sequence: say how many tensors it has when the model is built")
+            }
+            None => Ok(match self.element(info, warnings)? {
+                Element::Input(dtype, shape) => Bound::Input(dtype, shape),
+                Element::Constant(constant) => Bound::Constant(constant),
+            }),
+        }
+    }
+
+    /// Settles what a tensor is.
+    fn element(
+        &mut self,
+        info: &TensorInfo,
+        warnings: &mut Vec<String>,
+    ) -> Result<Element, ImportError> {
+        if let Some(constant) = self.options.constants.get(&info.name) {
+            return Ok(Element::Constant(fitting(info, constant)?));
+        }
+        let wrong = |reason: String| ImportError::Input { input: info.name.clone(), reason };
+        let Some(dtype) = info.dtype else {
+            return Err(wrong("it is no tensor of a supported type".to_owned()));
+        };
+        let shape = self.shape(info, warnings).map_err(wrong)?;
+        Ok(Element::Input(dtype, shape))
+    }
+
     /// The shape of an input. Dims without size are noted and become 1.
     fn shape(&mut self, info: &TensorInfo, warnings: &mut Vec<String>) -> Result<Vec<Dim>, String> {
         let given = self.options.inputs.get(&info.name);

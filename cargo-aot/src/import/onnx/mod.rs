@@ -4,7 +4,10 @@ mod builder;
 mod call;
 mod control;
 mod file;
+mod functions;
 mod inputs;
+mod interface;
+mod item;
 mod known;
 mod model;
 mod nodes;
@@ -12,9 +15,12 @@ mod order;
 mod outputs;
 mod proto;
 mod rules;
+mod sequences;
+mod stored;
 mod tensor;
 
 #[cfg(test)]
 mod tests;
 
-pub use model::{describe, import, read_tensor};
+pub use model::{describe, import};
+pub use stored::{StoredValue, read_tensor, read_value};

@@ -5,9 +5,8 @@ use super::super::options::{Description, ImportOptions, Imported};
 use super::builder::Builder;
 use super::file::Files;
 use super::nodes::{Importer, Opsets};
-use super::proto::{GraphProto, ModelProto, TensorProto};
-use super::{inputs, outputs, rules, tensor};
-use aot_ir::Constant;
+use super::proto::{GraphProto, ModelProto};
+use super::{inputs, outputs, rules};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,19 +57,6 @@ pub fn describe(path: &Path) -> Result<Description, ImportError> {
         producer: producer.trim().to_owned(),
         metadata: metadata(&model),
     })
-}
-
-/// Reads a file that holds one ONNX tensor (a `TensorProto`), as inputs and outputs are often kept.
-///
-/// # Errors
-/// When the file can't be read or holds no tensor of a supported type.
-pub fn read_tensor(path: &Path) -> Result<Constant, ImportError> {
-    let mut files = Files::beside(path);
-    let bytes =
-        files.open(path).map_err(|error| ImportError::Read { path: path.to_owned(), error })?;
-    let malformed = |reason: String| ImportError::Malformed { path: path.to_owned(), reason };
-    let stored = TensorProto::decode(bytes).map_err(|e| malformed(format!("no tensor: {e}")))?;
-    tensor::constant(&stored, &mut files).map_err(malformed)
 }
 
 fn load(path: &Path, files: &mut Files) -> Result<(ModelProto, GraphProto), ImportError> {

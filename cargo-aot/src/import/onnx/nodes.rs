@@ -1,14 +1,15 @@
 //! Runs the rules over a graph's nodes.
 
 use super::super::error::{ImportError, Unsupported};
-use super::builder::{Builder, OpError, OpResult, Tensor};
+use super::builder::{Builder, OpError, OpResult, Tensor, unsupported};
 use super::call::{Call, Rule};
 use super::file::Files;
-use super::inputs::Bound;
+
+use super::item::{Item, Names};
 use super::order::{OrderError, order};
-use super::proto::{AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto};
-use super::{rules, tensor};
-use aot_ir::Graph;
+use super::proto::{FunctionProto, GraphProto, NodeProto, TensorProto};
+use super::{control, rules, sequences, tensor};
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -16,22 +17,19 @@ use std::path::Path;
 pub(super) type Opsets = BTreeMap<String, i64>;
 
 /// Deepest nesting of graphs and functions.
-const MAX_DEPTH: usize = 24;
+pub(super) const MAX_DEPTH: usize = 24;
 /// Most nodes that are imported, those of unrolled bodies counted each time.
 const MAX_NODES: usize = 1 << 18;
 
-/// Names of a graph and what they stand for; `None` where an unsupported node would make it.
-pub(super) type Names = HashMap<String, Option<Tensor>>;
-
 /// The state of an import.
 pub(super) struct Importer<'a> {
-    path: &'a Path,
+    pub(super) path: &'a Path,
     pub(super) builder: Builder,
     files: &'a mut Files,
     functions: HashMap<(&'a str, &'a str), &'a FunctionProto>,
     /// Innermost graph last.
     pub(super) scopes: Vec<Names>,
-    unsupported: Vec<Unsupported>,
+    pub(super) unsupported: Vec<Unsupported>,
     nodes: usize,
 }
 
@@ -70,9 +68,12 @@ fn domain_of(node: &NodeProto) -> &str {
     if node.domain == "ai.onnx" { "" } else { &node.domain }
 }
 
-/// Operators whose nodes hold graphs; [`super::control`] imports them.
-fn is_control(node: &NodeProto) -> bool {
-    domain_of(node).is_empty() && matches!(node.op_type.as_str(), "If" | "Loop" | "Scan")
+/// Who imports a node.
+enum Importing<'a> {
+    Control,
+    Structure,
+    Function(&'a FunctionProto),
+    Rule(Rule),
 }
 
 impl<'a> Importer<'a> {
@@ -94,62 +95,16 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Imports the model's graph; gives its outputs.
-    pub(super) fn main_graph(
-        &mut self,
-        graph: &GraphProto,
-        opsets: Opsets,
-        inputs: Vec<(String, Bound)>,
-    ) -> Result<Vec<(String, Tensor)>, ImportError> {
-        let mut names = Names::new();
-        for (name, bound) in inputs {
-            let t = match bound {
-                Bound::Input(dtype, shape) => self.builder.input(&name, dtype, shape),
-                Bound::Constant(constant) => self.builder.constant(constant),
-            };
-            names.insert(name, Some(t));
+    /// Gives the tensors of an item the model's name for it, unless they have one.
+    pub(super) fn name(&mut self, item: &Item, name: &str) {
+        for (suffix, t) in item.tensors() {
+            self.builder.name(t, &format!("{name}{suffix}"));
         }
-        let outputs: Vec<String> = graph.output.iter().map(|o| o.name.clone()).collect();
-        let found = match self.graph(graph, &opsets, names) {
-            Ok(found) => found,
-            Err(Stop::Error(error)) => return Err(*error),
-            Err(Stop::Op(OpError::Wrong(reason) | OpError::Unsupported(reason))) => {
-                return Err(ImportError::Malformed { path: self.path.to_owned(), reason });
-            }
-        };
-        if !self.unsupported.is_empty() {
-            let nodes = std::mem::take(&mut self.unsupported);
-            return Err(ImportError::Unsupported { path: self.path.to_owned(), nodes });
-        }
-        outputs
-            .into_iter()
-            .zip(found)
-            .map(|(name, t)| match t {
-                Some(t) => {
-                    self.builder.name(t, &name);
-                    Ok((name, t))
-                }
-                None => Err(ImportError::Malformed {
-                    path: self.path.to_owned(),
-                    reason: format!("output `{name}` has no value"),
-                }),
-            })
-            .collect()
-    }
-
-    /// The finished graph.
-    pub(super) fn finish(self, outputs: Vec<(String, Tensor)>) -> Result<Graph, ImportError> {
-        let path = self.path.to_owned();
-        self.builder.finish(outputs).map_err(|error| match error {
-            OpError::Wrong(reason) | OpError::Unsupported(reason) => {
-                ImportError::Malformed { path, reason }
-            }
-        })
     }
 
     /// What a name stands for, in the innermost graph that has it.
-    fn lookup(&self, name: &str) -> Option<Option<Tensor>> {
-        self.scopes.iter().rev().find_map(|names| names.get(name).copied())
+    fn lookup(&self, name: &str) -> Option<&Option<Item>> {
+        self.scopes.iter().rev().find_map(|names| names.get(name))
     }
 
     /// Imports a graph with these names of its inputs; gives its outputs.
@@ -158,7 +113,7 @@ impl<'a> Importer<'a> {
         graph: &GraphProto,
         opsets: &Opsets,
         names: Names,
-    ) -> Result<Vec<Option<Tensor>>, Stop> {
+    ) -> Result<Vec<Option<Item>>, Stop> {
         let outputs: Vec<String> = graph.output.iter().map(|o| o.name.clone()).collect();
         let mut stored: HashMap<&str, Stored<'_>> = HashMap::new();
         for t in &graph.initializer {
@@ -174,19 +129,19 @@ impl<'a> Importer<'a> {
         self.run(&graph.node, &outputs, opsets, names, &stored)
     }
 
-    fn malformed(&self, reason: String) -> Stop {
+    pub(super) fn malformed(&self, reason: String) -> Stop {
         ImportError::Malformed { path: self.path.to_owned(), reason }.into()
     }
 
     /// Imports nodes in a scope of their own.
-    fn run(
+    pub(super) fn run(
         &mut self,
         nodes: &[NodeProto],
         outputs: &[String],
         opsets: &Opsets,
         names: Names,
         stored: &HashMap<&str, Stored<'_>>,
-    ) -> Result<Vec<Option<Tensor>>, Stop> {
+    ) -> Result<Vec<Option<Item>>, Stop> {
         if self.scopes.len() >= MAX_DEPTH {
             return Err(self.malformed(format!("graphs are nested more than {MAX_DEPTH} deep")));
         }
@@ -234,7 +189,7 @@ impl<'a> Importer<'a> {
         opsets: &Opsets,
         stored: &HashMap<&str, Stored<'_>>,
         order: &super::order::Order,
-    ) -> Result<Vec<Option<Tensor>>, Stop> {
+    ) -> Result<Vec<Option<Item>>, Stop> {
         for name in &order.read {
             if let Some(data) = stored.get(name.as_str())
                 && !self.scopes.last().is_some_and(|names| names.contains_key(name))
@@ -249,7 +204,7 @@ impl<'a> Importer<'a> {
                     reason,
                 })?;
                 let t = self.builder.constant(constant);
-                self.define(name, Some(t));
+                self.define(name, Some(Item::Tensor(t)));
             }
         }
         for &i in &order.nodes {
@@ -279,23 +234,23 @@ impl<'a> Importer<'a> {
             };
             for (k, name) in node.output.iter().enumerate().filter(|(_, n)| !n.is_empty()) {
                 let value = match made.as_ref().map(|made| made.get(k)) {
-                    Some(Some(value)) => *value,
+                    Some(Some(value)) => value.clone(),
                     Some(None) if wanted[k] => {
                         self.report(node, opsets, format!("output {k} is not supported"));
                         None
                     }
                     _ => None,
                 };
-                if let Some(t) = value {
-                    self.builder.name(t, name);
+                if let Some(item) = &value {
+                    self.name(item, name);
                 }
                 self.define(name, value);
             }
         }
-        Ok(outputs.iter().map(|name| self.lookup(name).flatten()).collect())
+        Ok(outputs.iter().map(|name| self.lookup(name).cloned().flatten()).collect())
     }
 
-    fn define(&mut self, name: &str, value: Option<Tensor>) {
+    fn define(&mut self, name: &str, value: Option<Item>) {
         if let Some(names) = self.scopes.last_mut() {
             names.insert(name.to_owned(), value);
         }
@@ -314,136 +269,92 @@ impl<'a> Importer<'a> {
         }
     }
 
+    /// Who imports a node; the model's own functions go before ONNX's rules.
+    fn importing(&self, node: &NodeProto, opset: i64) -> OpResult<Importing<'a>> {
+        let domain = domain_of(node);
+        if domain.is_empty() && control::is_control(&node.op_type) {
+            return Ok(Importing::Control);
+        }
+        if domain.is_empty() && sequences::is_structural(&node.op_type) {
+            return Ok(Importing::Structure);
+        }
+        if let Some(function) = self.functions.get(&(node.domain.as_str(), node.op_type.as_str())) {
+            return Ok(Importing::Function(function));
+        }
+        match (rules::find(domain, &node.op_type, opset), domain) {
+            (Some(rule), _) => Ok(Importing::Rule(rule)),
+            (None, "") => {
+                unsupported("this operator is not supported yet; export the model without it")
+            }
+            (None, _) => unsupported(
+                "operators of this domain are not supported; export the model without them",
+            ),
+        }
+    }
+
     /// Imports a node; `None` when something it reads is not supported.
     fn node(
         &mut self,
         node: &NodeProto,
         opsets: &Opsets,
         wanted: &[bool],
-    ) -> Result<Option<Vec<Option<Tensor>>>, Stop> {
-        let domain = domain_of(node);
-        let opset = opsets.get(domain).copied().unwrap_or(1);
-        let rule = rules::find(domain, &node.op_type, opset);
-        let function = self.functions.get(&(node.domain.as_str(), node.op_type.as_str())).copied();
-        if rule.is_none() && function.is_none() && !is_control(node) {
-            let text = match domain {
-                "" => "this operator is not supported yet; export the model without it",
-                _ => "operators of this domain are not supported; export the model without them",
-            };
-            return Err(OpError::Unsupported(text.to_owned()).into());
-        }
-        let mut inputs = Vec::with_capacity(node.input.len());
+    ) -> Result<Option<Vec<Option<Item>>>, Stop> {
+        let opset = opsets.get(domain_of(node)).copied().unwrap_or(1);
+        let importing = self.importing(node, opset)?;
+        let mut items = Vec::with_capacity(node.input.len());
         for name in &node.input {
-            inputs.push(if name.is_empty() {
+            items.push(if name.is_empty() {
                 None
             } else {
                 match self.lookup(name) {
-                    Some(Some(t)) => Some(t),
+                    Some(Some(item)) => Some(item.clone()),
                     // Made by a node that is reported itself.
                     _ => return Ok(None),
                 }
             });
         }
-        while inputs.last().is_some_and(Option::is_none) {
-            inputs.pop();
+        while items.last().is_some_and(Option::is_none) {
+            items.pop();
         }
         self.builder.node = name_of(node);
-        if is_control(node) {
-            return self.control(node, opsets, &inputs).map(Some);
-        }
-        if let Some(function) = function {
-            return self.call(function, node, &inputs).map(Some);
-        }
+        let rule = match importing {
+            Importing::Control => return self.control(node, opsets, &items).map(Some),
+            Importing::Function(function) => return self.call(function, node, &items).map(Some),
+            Importing::Structure => None,
+            Importing::Rule(rule) => Some(rule),
+        };
+        let inputs: Vec<Option<Tensor>> = match rule {
+            Some(_) => tensors_of(&items)?,
+            None => items.iter().map(|item| tensor_in(item.as_ref())).collect(),
+        };
+        let Self { builder, files, .. } = self;
+        let mut call = Call { builder, node, opset, inputs: &inputs, wanted, files };
         let made = match rule {
-            Some(rule) => self.apply(rule, node, opset, &inputs, wanted)?,
-            None => return Ok(None),
+            Some(rule) => rule(&mut call)?.into_iter().map(Item::Tensor).collect(),
+            None => vec![sequences::apply(&mut call, &items)?],
         };
         Ok(Some(made.into_iter().map(Some).collect()))
     }
+}
 
-    fn apply(
-        &mut self,
-        rule: Rule,
-        node: &NodeProto,
-        opset: i64,
-        inputs: &[Option<Tensor>],
-        wanted: &[bool],
-    ) -> OpResult<Vec<Tensor>> {
-        let Self { builder, files, .. } = self;
-        rule(&mut Call { builder, node, opset, inputs, wanted, files })
-    }
+/// Inputs that all have to be tensors.
+fn tensors_of(items: &[Option<Item>]) -> OpResult<Vec<Option<Tensor>>> {
+    let one = |(n, item): (usize, &Option<Item>)| match item {
+        Some(item) => item.tensor(&format!("input {n}")).map(Some),
+        None => Ok(None),
+    };
+    items.iter().enumerate().map(one).collect()
+}
 
-    /// Inlines a function of the model.
-    fn call(
-        &mut self,
-        function: &FunctionProto,
-        node: &NodeProto,
-        inputs: &[Option<Tensor>],
-    ) -> Result<Vec<Option<Tensor>>, Stop> {
-        if inputs.len() > function.input.len() {
-            let reason = format!("{} inputs for {}", inputs.len(), function.input.len());
-            return Err(OpError::Wrong(reason).into());
-        }
-        let mut body = function.node.clone();
-        body.iter_mut()
-            .for_each(|n| bind_attributes(n, &node.attribute, &function.attribute_proto));
-        let mut opsets = Opsets::new();
-        for import in &function.opset_import {
-            let domain = if import.domain == "ai.onnx" { "" } else { import.domain.as_str() };
-            opsets.insert(domain.to_owned(), import.version);
-        }
-        let mut names = Names::new();
-        for (i, name) in function.input.iter().enumerate() {
-            if let Some(Some(t)) = inputs.get(i) {
-                names.insert(name.clone(), Some(*t));
-            } else {
-                // Left out: as an empty name inside.
-                body.iter_mut().for_each(|n| clear_name(n, name));
-            }
-        }
-        // A function sees none of its caller's names.
-        let outer = std::mem::take(&mut self.scopes);
-        let depth = outer.len();
-        if depth >= MAX_DEPTH {
-            self.scopes = outer;
-            return Err(self.malformed(format!("functions are nested more than {MAX_DEPTH} deep")));
-        }
-        self.scopes = (0..depth).map(|_| Names::new()).collect();
-        let found = self.run(&body, &function.output, &opsets, names, &HashMap::new());
-        self.scopes = outer;
-        found
+fn tensor_in(item: Option<&Item>) -> Option<Tensor> {
+    match item {
+        Some(Item::Tensor(t)) => Some(*t),
+        _ => None,
     }
 }
 
-enum Stored<'a> {
+/// A tensor that a graph stores.
+pub(super) enum Stored<'a> {
     Dense(&'a TensorProto),
     Sparse(&'a super::proto::SparseTensorProto),
-}
-
-/// Replaces references to a function's attributes by their values.
-fn bind_attributes(node: &mut NodeProto, given: &[AttributeProto], defaults: &[AttributeProto]) {
-    node.attribute.retain_mut(|a| {
-        if a.ref_attr_name.is_empty() {
-            if let Some(graph) = &mut a.g {
-                graph.node.iter_mut().for_each(|n| bind_attributes(n, given, defaults));
-            }
-            return true;
-        }
-        let value = given.iter().chain(defaults).find(|g| g.name == a.ref_attr_name);
-        match value {
-            Some(value) => {
-                let name = std::mem::take(&mut a.name);
-                *a = AttributeProto { name, ..value.clone() };
-                true
-            }
-            None => false,
-        }
-    });
-}
-
-fn clear_name(node: &mut NodeProto, name: &str) {
-    node.input.iter_mut().filter(|n| *n == name).for_each(String::clear);
-    for graph in node.attribute.iter_mut().filter_map(|a| a.g.as_mut()) {
-        graph.node.iter_mut().for_each(|n| clear_name(n, name));
-    }
 }

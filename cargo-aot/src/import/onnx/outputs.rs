@@ -1,18 +1,20 @@
 //! What the model declares of its outputs, against what was found.
 
 use super::super::options::DimInfo;
-use super::builder::{Builder, Tensor};
+use super::builder::Builder;
 use super::inputs::describe;
+use super::item::Item;
 use super::proto::GraphProto;
 
-/// Warns of outputs whose declared type or shape is not the one that was found.
+/// Warns of tensors among the outputs whose declared type or shape is not the one that was found.
 pub(super) fn compare(
     graph: &GraphProto,
     builder: &Builder,
-    found: &[(String, Tensor)],
+    found: &[(String, Item)],
     warnings: &mut Vec<String>,
 ) {
-    for (declared, (name, tensor)) in graph.output.iter().zip(found) {
+    for (declared, (name, item)) in graph.output.iter().zip(found) {
+        let Item::Tensor(tensor) = item else { continue };
         let info = describe(declared);
         let (dtype, shape) = (builder.dtype(*tensor), builder.shape(*tensor));
         if let Some(t) = info.dtype

@@ -160,6 +160,20 @@ pub(super) struct SparseTensorProto {
 }
 
 #[derive(Clone, PartialEq, Message)]
+pub(super) struct SequenceProto {
+    #[prost(message, repeated, tag = "3")]
+    pub tensor_values: Vec<TensorProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct OptionalProto {
+    #[prost(message, optional, tag = "3")]
+    pub tensor_value: Option<TensorProto>,
+    #[prost(message, optional, tag = "5")]
+    pub sequence_value: Option<SequenceProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub(super) struct ValueInfo {
     #[prost(string, tag = "1")]
     pub name: String,
@@ -171,6 +185,17 @@ pub(super) struct ValueInfo {
 pub(super) struct TypeProto {
     #[prost(message, optional, tag = "1")]
     pub tensor_type: Option<TensorType>,
+    #[prost(message, optional, boxed, tag = "4")]
+    pub sequence_type: Option<Box<ElementType>>,
+    #[prost(message, optional, boxed, tag = "9")]
+    pub optional_type: Option<Box<ElementType>>,
+}
+
+/// `TypeProto.Sequence` and `TypeProto.Optional`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ElementType {
+    #[prost(message, optional, boxed, tag = "1")]
+    pub elem_type: Option<Box<TypeProto>>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -70,7 +70,6 @@ pub(super) const RULES: &[Entry] = &[
     }),
     onnx("Clip", clip),
     since(11, "Clip", clip_inputs),
-    onnx("Identity", identity),
     onnx("Dropout", dropout),
 ];
 
@@ -207,10 +206,6 @@ fn clip_inputs(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         x = c.binary(BinaryOp::Min, x, high)?;
     }
     Ok(vec![x])
-}
-
-fn identity(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    Ok(vec![c.x(0)?])
 }
 
 /// Does nothing at inference, nor where the ratio is 0; the mask is all true then.

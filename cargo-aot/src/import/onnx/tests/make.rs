@@ -42,7 +42,10 @@ pub(super) fn value(name: &str, elem_type: i32, dims: &str) -> ValueInfo {
         })
         .collect();
     let tensor_type = Some(TensorType { elem_type, shape: Some(TensorShape { dim }) });
-    ValueInfo { name: name.to_owned(), r#type: Some(TypeProto { tensor_type }) }
+    ValueInfo {
+        name: name.to_owned(),
+        r#type: Some(TypeProto { tensor_type, ..TypeProto::default() }),
+    }
 }
 
 /// `node("Add", "a b", "c")`; `_` stands for an input left out.

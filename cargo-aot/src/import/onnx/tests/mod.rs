@@ -3,4 +3,6 @@
 mod make;
 
 mod errors;
+mod sequences;
 mod shapes;
+mod signal;

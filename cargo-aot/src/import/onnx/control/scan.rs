@@ -1,0 +1,258 @@
+//! Scan over a number of steps that is decided at build time.
+
+use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::call::Call;
+use super::super::item::{Item, Names};
+use super::super::nodes::{Importer, Opsets, Stop};
+use super::super::proto::{GraphProto, NodeProto};
+use super::{MAX_UNROLLED, none, unsupported_stop, wrong_stop};
+use aot_ir::Dim;
+
+/// States after the last step, and what each step gave, per result.
+type Run = (Vec<Tensor>, Vec<Vec<Tensor>>);
+
+impl Importer<'_> {
+    pub(super) fn unroll_scan(
+        &mut self,
+        node: &NodeProto,
+        opsets: &Opsets,
+        inputs: &[Option<Item>],
+    ) -> Result<Vec<Option<Item>>, Stop> {
+        if opsets.get("").is_some_and(|&v| v < 9) {
+            return self.unroll_batched_scan(node, opsets, inputs);
+        }
+        let plan = ScanPlan::read(node, inputs)?;
+        let axes = self.scan_axes(&plan)?;
+        let length = self.scan_length(&plan, &axes)?;
+        let Some((state, lists)) =
+            self.run_scan(&plan, opsets, &plan.state, &plan.scanned, &axes, length)?
+        else {
+            return Ok(none(node));
+        };
+        let mut out: Vec<Tensor> = state;
+        for (i, list) in lists.into_iter().enumerate() {
+            let Some(&first) = list.first() else {
+                return Err(unsupported_stop("a Scan without iterations"));
+            };
+            let rank = self.builder.rank(first) + 1;
+            let axis = axis_of(plan.output_axes.get(i), rank)?;
+            out.push(self.stack(&list, axis)?);
+        }
+        Ok(out.into_iter().map(|t| Some(Item::Tensor(t))).collect())
+    }
+
+    /// Version 8: axis 0 of everything is the batch, axis 1 the steps, and an input before the others may
+    /// give every sequence its length.
+    fn unroll_batched_scan(
+        &mut self,
+        node: &NodeProto,
+        opsets: &Opsets,
+        inputs: &[Option<Item>],
+    ) -> Result<Vec<Option<Item>>, Stop> {
+        let Some((lengths, inputs)) = inputs.split_first() else {
+            return Err(wrong_stop("an input is missing"));
+        };
+        let plan = ScanPlan::read(node, inputs)?;
+        let steps = self.scan_length(&plan, &vec![1; plan.scanned.len()])?;
+        let first = plan.scanned.first().copied();
+        let batch = first.and_then(|t| self.builder.shape(t).first()?.as_const());
+        let batch = match batch {
+            Some(n) if n.saturating_mul(steps) <= MAX_UNROLLED => n,
+            Some(_) => return Err(unsupported_stop("a Scan of this many steps can't be unrolled")),
+            None => return Err(unsupported_stop("a Scan of version 8 over a run-time batch")),
+        };
+        let lengths = match lengths {
+            None => vec![steps; usize::try_from(batch).unwrap_or(0)],
+            Some(item) => {
+                let t = item.tensor("the lengths")?;
+                let found = self.builder.ints(t);
+                match found.and_then(|l| l.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()) {
+                    Some(l) if l.len() as i64 == batch => l,
+                    Some(_) => return Err(wrong_stop("there is not one length per sequence")),
+                    None => {
+                        return Err(unsupported_stop("lengths of a Scan that are no constants"));
+                    }
+                }
+            }
+        };
+        let results = plan.body.output.len();
+        let mut parts: Vec<Vec<Tensor>> = vec![Vec::new(); results];
+        for (at, &length) in (0..batch).zip(&lengths) {
+            if !(1..=steps).contains(&length) {
+                return Err(unsupported_stop("a Scan without iterations"));
+            }
+            let one = |b: &mut super::super::builder::Builder, list: &[Tensor]| {
+                list.iter().map(|&t| b.pick(t, 0, at.into())).collect::<OpResult<Vec<_>>>()
+            };
+            let state = one(&mut self.builder, &plan.state)?;
+            let scanned = one(&mut self.builder, &plan.scanned)?;
+            let axes = vec![0; scanned.len()];
+            let Some((state, lists)) =
+                self.run_scan(&plan, opsets, &state, &scanned, &axes, length)?
+            else {
+                return Ok(none(node));
+            };
+            let mut out = state;
+            for mut list in lists {
+                // What lies beyond a sequence's end is zero.
+                if let Some(&first) = list.first() {
+                    let zero = self.builder.scalar_like(0.0, first);
+                    let shape = self.builder.shape(first).to_vec();
+                    let zero = self.builder.expand(zero, &shape)?;
+                    list.resize(usize::try_from(steps).unwrap_or(0), zero);
+                }
+                out.push(self.stack(&list, 0)?);
+            }
+            parts.iter_mut().zip(out).for_each(|(part, t)| part.push(t));
+        }
+        let mut out = Vec::new();
+        for part in parts {
+            out.push(Some(Item::Tensor(self.stack(&part, 0)?)));
+        }
+        Ok(out)
+    }
+
+    /// Tensors of one shape as one with a new axis.
+    fn stack(&mut self, list: &[Tensor], axis: usize) -> OpResult {
+        let mut parts = Vec::with_capacity(list.len());
+        for &t in list {
+            parts.push(self.builder.unsqueeze(t, &[axis])?);
+        }
+        if parts.is_empty() {
+            return unsupported("a Scan without iterations");
+        }
+        self.builder.concat(&parts, axis)
+    }
+
+    fn scan_axes(&self, plan: &ScanPlan<'_>) -> OpResult<Vec<usize>> {
+        let axis =
+            |(i, &t): (usize, &Tensor)| axis_of(plan.input_axes.get(i), self.builder.rank(t));
+        plan.scanned.iter().enumerate().map(axis).collect()
+    }
+
+    /// The number of steps: the extent that all scanned inputs have along their axes.
+    fn scan_length(&self, plan: &ScanPlan<'_>, axes: &[usize]) -> OpResult<i64> {
+        let mut length: Option<i64> = None;
+        for (&t, &axis) in plan.scanned.iter().zip(axes) {
+            let Some(extent) = self.builder.shape(t).get(axis) else {
+                return wrong("a scan axis is out of range");
+            };
+            length = match extent.as_const() {
+                Some(n) if n > MAX_UNROLLED => {
+                    return unsupported("a Scan of this many iterations can't be unrolled");
+                }
+                Some(n) if length.is_none_or(|l| l == n) => Some(n),
+                Some(_) => return wrong("the scanned inputs differ in length"),
+                None => {
+                    return unsupported(
+                        "a Scan over a run-time size is not supported yet; fix that dim",
+                    );
+                }
+            };
+        }
+        Ok(length.unwrap_or(0))
+    }
+
+    /// All steps; `None` when something inside is not supported.
+    fn run_scan(
+        &mut self,
+        plan: &ScanPlan<'_>,
+        opsets: &Opsets,
+        state: &[Tensor],
+        scanned: &[Tensor],
+        axes: &[usize],
+        length: i64,
+    ) -> Result<Option<Run>, Stop> {
+        let name = self.builder.node.clone();
+        let mut state = state.to_vec();
+        let mut lists: Vec<Vec<Tensor>> = vec![Vec::new(); plan.body.output.len() - state.len()];
+        for step in 0..length {
+            let mut names = Names::new();
+            for (input, &value) in plan.body.input.iter().zip(&state) {
+                names.insert(input.name.clone(), Some(Item::Tensor(value)));
+            }
+            for (i, &t) in scanned.iter().enumerate() {
+                let backward = plan.input_directions.get(i) == Some(&1);
+                let at = if backward { length - 1 - step } else { step };
+                let value = self.builder.pick(t, axes[i], Dim::from(at))?;
+                let input = &plan.body.input[state.len() + i];
+                names.insert(input.name.clone(), Some(Item::Tensor(value)));
+            }
+            let out = self.graph(plan.body, opsets, names)?;
+            self.builder.node.clone_from(&name);
+            let Some(out) = out.into_iter().collect::<Option<Vec<Item>>>() else {
+                return Ok(None);
+            };
+            let out = out.iter().map(|item| item.tensor("a result of the body"));
+            let out = out.collect::<OpResult<Vec<Tensor>>>()?;
+            let (next, values) = out.split_at(state.len());
+            state = next.to_vec();
+            lists.iter_mut().zip(values).for_each(|(list, &value)| list.push(value));
+        }
+        for (i, list) in lists.iter_mut().enumerate() {
+            if plan.output_directions.get(i) == Some(&1) {
+                list.reverse();
+            }
+        }
+        Ok(Some((state, lists)))
+    }
+}
+
+/// An axis that counts from the end when negative; 0 when it is left out.
+fn axis_of(axis: Option<&i64>, rank: usize) -> OpResult<usize> {
+    let axis = axis.copied().unwrap_or(0);
+    let axis = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
+    match usize::try_from(axis) {
+        Ok(axis) if axis < rank => Ok(axis),
+        _ => wrong("a scan axis is out of range"),
+    }
+}
+
+/// What a Scan says.
+struct ScanPlan<'a> {
+    body: &'a GraphProto,
+    state: Vec<Tensor>,
+    scanned: Vec<Tensor>,
+    input_axes: Vec<i64>,
+    input_directions: Vec<i64>,
+    output_axes: Vec<i64>,
+    output_directions: Vec<i64>,
+}
+
+impl<'a> ScanPlan<'a> {
+    fn read(node: &'a NodeProto, inputs: &[Option<Item>]) -> OpResult<Self> {
+        let Some(body) = Call::graph_attr(node, "body") else {
+            return wrong("the body is missing");
+        };
+        let attribute = |name: &str| node.attribute.iter().find(|a| a.name == name);
+        let ints = |name: &str| attribute(name).map(|a| a.ints.clone()).unwrap_or_default();
+        let count = attribute("num_scan_inputs").map_or(0, |a| a.i);
+        let Some(inputs) = inputs.iter().cloned().collect::<Option<Vec<Item>>>() else {
+            return wrong("an input is missing");
+        };
+        let inputs = inputs.iter().map(|item| item.tensor("an input of Scan"));
+        let inputs = inputs.collect::<OpResult<Vec<Tensor>>>()?;
+        let carried = usize::try_from(count).ok().and_then(|n| inputs.len().checked_sub(n));
+        let mut input_directions = ints("scan_input_directions");
+        // As it is called in version 8.
+        input_directions.extend(ints("directions"));
+        match carried {
+            Some(carried)
+                if body.input.len() == inputs.len()
+                    && body.output.len() >= carried
+                    && count > 0 =>
+            {
+                Ok(Self {
+                    body,
+                    state: inputs[..carried].to_vec(),
+                    scanned: inputs[carried..].to_vec(),
+                    input_axes: ints("scan_input_axes"),
+                    input_directions,
+                    output_axes: ints("scan_output_axes"),
+                    output_directions: ints("scan_output_directions"),
+                })
+            }
+            _ => wrong("the body does not fit the node's inputs"),
+        }
+    }
+}
