@@ -106,3 +106,55 @@ impl Layers {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aot_ir::exec::Executor;
+    use aot_ir::{Dim, Op, Scalar};
+    use aot_kernels::group::Expr;
+
+    use super::*;
+    use crate::lower::{LowerOptions, Precision, lower};
+    use crate::verify::{draw, kept, outputs, subjects};
+
+    #[test]
+    fn the_value_of_a_wrong_group_is_the_worst() {
+        let mut graph = Graph::new("g");
+        let x = graph.add_input("x", DType::F32, vec![Dim::from(6), Dim::from(9)]);
+        let softmax = Op::Softmax { axis: 1, log: false };
+        let epsilon = Scalar::Float(1e-5);
+        let normalize = Op::Normalize { axes: vec![1], epsilon, centered: true };
+        let a = graph.add1(softmax.clone(), &[x], "a").unwrap();
+        let b = graph.add1(normalize, &[a], "b").unwrap();
+        let c = graph.add1(softmax, &[b], "c").unwrap();
+        graph.outputs.push(("y".into(), c));
+        let options = LowerOptions { precision: Precision::F32, precision_for: Vec::new() };
+        let mut plan = lower(&graph, &options).unwrap();
+        let inputs = draw::inputs(&graph, &[], 1).unwrap();
+        let reference = Executor::wide(&graph).unwrap();
+        let compared = |plan: &Plan<'_>| {
+            let kept = kept::kept(plan, &graph);
+            let found = subjects::groups(plan, &[], &kept, &inputs);
+            let mut layers = Layers::default();
+            let expected = reference.run_observed(&inputs, &mut |value, tensor| {
+                if let Some(content) = found.layers.get(&value) {
+                    layers.add(Subject::Groups, value, 0, content, tensor);
+                }
+            });
+            let expected = [("y", expected.unwrap().remove(0))];
+            let run = outputs::compare(&graph, &found.outputs.unwrap(), &expected, 1e-5).unwrap();
+            let layers = layers.report(5, &[], plan, &kept, &graph, &[BTreeMap::new()]);
+            (run[0].ok, layers.into_iter().map(|l| (l.value, l.error)).collect::<Vec<_>>())
+        };
+        let (ok, layers) = compared(&plan);
+        assert!(ok && layers.len() == 2 && layers[0].1 < 1e-6, "{layers:?}");
+        for typed in &mut plan.steps[1].exprs {
+            if typed.expr == Expr::Const(epsilon) {
+                typed.expr = Expr::Const(Scalar::Float(1.0));
+            }
+        }
+        let (ok, layers) = compared(&plan);
+        assert!(!ok && layers[0].0 == "b" && layers[0].1 > 0.1, "{layers:?}");
+        assert!(layers[1].0 == "a" && layers[1].1 < 1e-6, "{layers:?}");
+    }
+}

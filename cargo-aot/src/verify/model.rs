@@ -111,15 +111,12 @@ pub fn verify(
     };
     let mut runs = Vec::new();
     let mut layers = Layers::default();
-    let mut skipped = false;
     for (index, case) in cases.iter().enumerate() {
         say(&format!("{} ({} of {})", size_text(&case.sizes), index + 1, cases.len()));
-        let found = verifying.subjects(case, index == 0, &mut skipped);
+        let found = verifying.subjects(case, index == 0, &mut notes);
         runs.extend(verifying.compare(case, index, &found, &mut layers)?);
     }
-    if skipped {
-        notes.push("groups are interpreted only where that is quick".to_owned());
-    }
+    notes.dedup();
     let cases: Vec<_> = cases.into_iter().map(|case| case.sizes).collect();
     Ok(ModelReport {
         name: model.name.get_ref().clone(),
@@ -232,14 +229,14 @@ struct Verifying<'v> {
 }
 
 impl Verifying<'_> {
-    /// What is compared at one choice of sizes; `skipped` tells that groups were too many.
-    fn subjects(&self, case: &Case, first: bool, skipped: &mut bool) -> Vec<Found> {
+    /// What is compared at one choice of sizes; `notes` say what is left out.
+    fn subjects(&self, case: &Case, first: bool, notes: &mut Vec<String>) -> Vec<Found> {
         let mut found = Vec::new();
         if first {
             found.push(subjects::graph(Subject::Graph, &self.graph, self.kept, &case.inputs));
         }
         if self.request.device.is_cuda() {
-            found.push(self.kernels(case));
+            found.push(self.kernels(case, notes));
             return found;
         }
         let mut cpu = subjects::device(Subject::Cpu, self.loaded, &case.inputs);
@@ -251,12 +248,12 @@ impl Verifying<'_> {
         if cost::of_interpreter(self.plan, &case.atoms) <= limit {
             found.push(subjects::groups(self.plan, &self.bounds, self.kept, &case.inputs));
         } else {
-            *skipped = true;
+            notes.push("groups are interpreted only where that is quick".to_owned());
         }
         found
     }
 
-    fn kernels(&self, case: &Case) -> Found {
+    fn kernels(&self, case: &Case, notes: &mut Vec<String>) -> Found {
         let mut found = subjects::device(Subject::Kernels, self.loaded, &case.inputs);
         let Some(tracer) = self.tracer else { return found };
         let layers = subjects::tensors(&tracer.loaded, &case.inputs).and_then(|tensors| {
@@ -267,7 +264,10 @@ impl Verifying<'_> {
         });
         match layers {
             Ok(layers) => found.layers = layers,
-            Err(reason) => found.outputs = found.outputs.and(Err(reason)),
+            Err(reason) => notes.push(format!(
+                "values within the model are not shown at {}: {reason}",
+                size_text(&case.sizes)
+            )),
         }
         found
     }

@@ -35,7 +35,7 @@ fn run_text(f: &mut fmt::Formatter<'_>, run: &RunReport) -> fmt::Result {
         let mark = if output.ok { "ok    " } else { "FAILED" };
         writeln!(
             f,
-            "    {mark} {subject:8}{:.1e} of {:.0e}, worst row {:.1e}  {}",
+            "    {mark} {subject:8}{:.1e} of {:e}, worst row {:.1e}  {}",
             output.error, output.tolerance, output.row_error, output.name
         )?;
     }
