@@ -20,6 +20,10 @@ const SMALLEST_COPY: i64 = 4;
 const SHARED_LIMIT: u32 = 99 << 10;
 /// That of sm_75.
 const SHARED_LIMIT_75: u32 = 64 << 10;
+/// Registers of a thread that operands and sums may have: with more, the compiler spills.
+const REGISTERS: u32 = 190;
+/// The columns of one matrix instruction, the least of a step.
+const LEAST_COLUMNS: u32 = 16;
 
 /// Kernels for a group whose anchor is [`Anchor::Attention`].
 ///
@@ -141,18 +145,29 @@ fn mma(
     along_n: bool,
     limit: u32,
 ) -> Option<Schedule> {
-    const WARPS: u32 = 4;
-    let rows = WARPS * 16;
-    let (columns, stages, shared) = [(64, 2), (64, 1), (32, 1), (16, 1)]
-        .into_iter()
-        .map(|(columns, stages)| {
-            let stage = tile_bytes(&accesses[1], columns, depth, 2)
-                + tile_bytes(&accesses[2], width, columns, 2);
-            let loop_bytes = tile_bytes(&accesses[0], rows, depth, 2) + stages * stage;
-            let slices = if along_n { rows * (width + 8) } else { 16 * (rows + 4) } * 4;
-            (columns, stages, loop_bytes.max(slices))
-        })
-        .find(|(_, _, shared)| *shared <= limit)?;
+    // Queries, scores and sums are in registers, beside addresses and what is on its way.
+    let registers = |columns: u32| depth / 4 + columns / 2 + width / 2;
+    let (warps, columns, stages, shared) = [
+        (4, 64, 2),
+        (4, 64, 1),
+        (4, 32, 2),
+        (4, 32, 1),
+        (4, LEAST_COLUMNS, 1),
+        (2, LEAST_COLUMNS, 1),
+    ]
+    .into_iter()
+    .map(|(warps, columns, stages)| {
+        let rows = warps * 16;
+        let stage = tile_bytes(&accesses[1], columns, depth, 2)
+            + tile_bytes(&accesses[2], width, columns, 2);
+        let loop_bytes = tile_bytes(&accesses[0], rows, depth, 2) + stages * stage;
+        let slices = if along_n { rows * (width + 8) } else { 16 * (rows + 4) } * 4;
+        (warps, columns, stages, loop_bytes.max(slices))
+    })
+    .find(|&(_, columns, _, shared)| {
+        shared <= limit && (columns == LEAST_COLUMNS || registers(columns) <= REGISTERS)
+    })?;
+    let rows = warps * 16;
     let unit = if math == MathType::Bf16 { "MathBf16" } else { "MathF16" };
     Some(Schedule {
         headers: [
@@ -164,11 +179,11 @@ fn mma(
         ]
         .concat(),
         engine: format!(
-            "AttentionMma<Problem, {unit}, {depth}, {width}, {WARPS}, {columns}, {stages}>"
+            "AttentionMma<Problem, {unit}, {depth}, {width}, {warps}, {columns}, {stages}>"
         ),
         name: format!("mma {rows} rows, {columns} columns, {stages} stages"),
         rows,
-        threads: WARPS * 32,
+        threads: warps * 32,
         shared,
     })
 }

@@ -180,6 +180,7 @@ fn attention_under_every_mask(cases: &mut Cases) {
         (Mask::AddedRows(f32::NEG_INFINITY), 8),
         (Mask::PaddingAndRows, 16),
         (Mask::None, 128),
+        (Mask::None, 256),
     ];
     for (mask, head) in masks {
         let mut net = self_attention(mask, head);
