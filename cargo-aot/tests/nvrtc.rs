@@ -106,6 +106,12 @@ fn ptx_is_for_the_oldest_driver() {
     let target = Target::Ptx(Arch::of_capability(80));
     let request = Request { source: ADD, name: "add.cu", options: &[], target };
     let image = nvrtc().compile(&request).unwrap().image;
+    let cubin = Request { target: Target::Cubin(target.arch()), ..request };
+    assert_eq!(
+        nvrtc().compile(&cubin).unwrap().ptx.as_ref(),
+        Some(&image),
+        "the same with a cubin"
+    );
     let lowered = ptx::lower_version(&image, CudaMajor::Cuda13.ptx_version()).unwrap();
     let text = String::from_utf8(lowered).unwrap();
     assert!(text.contains("\n.version 9.0\n.target sm_80\n"), "{text}");

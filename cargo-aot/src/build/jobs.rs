@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use aot_kernels::Arch;
@@ -13,6 +13,7 @@ use super::compiler::Compiler;
 use super::digest::Digest;
 use super::events::{Counts, Event, Outcome, Watch};
 use super::kernels::{Alternative, Kept, KernelFailure, KernelSource, Origin};
+use super::merged::merge;
 use super::nvrtc::{Request, Target};
 use super::ptx;
 use super::report::Report;
@@ -132,15 +133,10 @@ struct Job<'a> {
     name: &'a str,
     alternatives: &'a [Alternative],
     target: Target,
+    /// For a cubin: PTX of the same text and architecture is wanted as well.
+    ptx_too: bool,
     serves: Vec<Arch>,
     origin: Vec<Origin>,
-}
-
-/// Kernels of equal text.
-struct Merged<'a> {
-    source: KernelSource,
-    alternatives: &'a [Alternative],
-    members: Vec<usize>,
 }
 
 /// Compiles every kernel for its targets, or takes it from the cache. Kernels of equal text are
@@ -150,7 +146,7 @@ pub fn compile(sources: &[KernelSource], settings: &Settings<'_>) -> Result<Imag
     let mut jobs = Vec::new();
     let mut of = vec![Vec::new(); sources.len()];
     for group in &merged {
-        for (target, serves) in group.source.targets() {
+        for (target, serves) in group.targets() {
             for &member in &group.members {
                 let source = &sources[member];
                 let wanted = match target {
@@ -162,23 +158,24 @@ pub fn compile(sources: &[KernelSource], settings: &Settings<'_>) -> Result<Imag
                 }
             }
             jobs.push(Job {
-                name: &group.source.name,
+                name: group.name,
                 alternatives: group.alternatives,
                 target,
+                ptx_too: matches!(target, Target::Cubin(arch) if group.ptx.contains(&arch)),
                 serves,
-                origin: group.source.origin.clone(),
+                origin: group.origin.clone(),
             });
         }
     }
     settings.watch.event(Event::KernelsStarted { total: jobs.len() });
-    let run = Run { settings, unkept: Mutex::new(None) };
+    let run = Run { settings, unkept: Mutex::new(None), aside: Mutex::default() };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(settings.threads)
         .stack_size(STACK)
         .thread_name(|index| format!("kernel-{index}"))
         .build();
     let (results, threads) = match pool {
-        Ok(pool) => (pool.install(|| jobs.par_iter().map(|job| run.job(job)).collect()), None),
+        Ok(pool) => (pool.install(|| run.all(&jobs)), None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
 
@@ -198,7 +195,7 @@ pub fn compile(sources: &[KernelSource], settings: &Settings<'_>) -> Result<Imag
         }
     }
     settings.watch.event(Event::KernelsFinished { counts });
-    let cache = run.unkept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let cache = lock(&run.unkept).take();
     if kernels.is_empty() && cache.is_none() && threads.is_none() {
         Ok(Images { images, of, counts })
     } else {
@@ -206,38 +203,27 @@ pub fn compile(sources: &[KernelSource], settings: &Settings<'_>) -> Result<Imag
     }
 }
 
-fn merge(sources: &[KernelSource]) -> Vec<Merged<'_>> {
-    type Text<'a> = (Vec<(&'a str, &'a [String])>, Option<Arch>);
-    let mut places: BTreeMap<Text<'_>, usize> = BTreeMap::new();
-    let mut merged: Vec<Merged<'_>> = Vec::new();
-    for (index, source) in sources.iter().enumerate() {
-        let texts = source.alternatives.iter();
-        let texts = texts.map(|each| (each.source.as_str(), each.options.as_slice())).collect();
-        let place = *places.entry((texts, source.ptx)).or_insert(merged.len());
-        match merged.get_mut(place) {
-            Some(group) => {
-                group.members.push(index);
-                group.source.archs.extend(&source.archs);
-                let new = source.origin.iter().filter(|each| !group.source.origin.contains(each));
-                let new: Vec<Origin> = new.cloned().collect();
-                group.source.origin.extend(new);
-            }
-            None => merged.push(Merged {
-                source: source.clone(),
-                alternatives: &source.alternatives,
-                members: vec![index],
-            }),
-        }
-    }
-    merged
-}
-
 struct Run<'a> {
     settings: &'a Settings<'a>,
     unkept: Mutex<Option<CacheError>>,
+    /// PTX that came with cubins, by its key.
+    aside: Mutex<BTreeMap<Digest, Kept>>,
 }
 
 impl Run<'_> {
+    /// Results in the order of the jobs. Cubins are made first: PTX may come with them.
+    fn all(&self, jobs: &[Job<'_>]) -> Vec<Result<Image, KernelError>> {
+        let is_ptx = |job: &Job<'_>| matches!(job.target, Target::Ptx(_));
+        let of = |ptx: bool| {
+            let chosen = jobs.par_iter().enumerate().filter(move |(_, job)| is_ptx(job) == ptx);
+            chosen.map(|(index, job)| (index, self.job(job))).collect::<Vec<_>>()
+        };
+        let mut results = of(false);
+        results.extend(of(true));
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
     fn job(&self, job: &Job<'_>) -> Result<Image, KernelError> {
         let started = Instant::now();
         let result = self.first_that_compiles(job);
@@ -306,6 +292,9 @@ impl Run<'_> {
 
     /// What the cache has for a key, else what the compiler makes of it.
     fn kept(&self, job: &Job<'_>, alternative: &Alternative, key: &Digest) -> (Kept, Outcome) {
+        if let Some(kept) = lock(&self.aside).remove(key) {
+            return (kept, Outcome::Compiled);
+        }
         let lookup = self.settings.cache.get(key);
         for (path, reason) in lookup.damaged {
             let message = format!(
@@ -323,7 +312,7 @@ impl Run<'_> {
         self.settings
             .watch
             .event(Event::KernelStarted { kernel: job.name.to_owned(), target: job.target.flag() });
-        let (kept, keep) = match self.make(job.target, alternative) {
+        let (kept, keep) = match self.make(job, alternative) {
             Ok((image, report)) => (Kept::Image { image, report }, true),
             Err(failure) => {
                 // A failure says something about the text only when the compiler read it.
@@ -333,21 +322,37 @@ impl Run<'_> {
                 (Kept::Refused(failure), keep)
             }
         };
-        if keep
-            && let Ok(bytes) = postcard::to_stdvec(&kept)
-            && let Err(error) = self.settings.cache.put(key, &bytes)
-        {
-            let mut first = self.unkept.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            first.get_or_insert(error);
+        if keep {
+            self.keep(key, &kept);
         }
         (kept, Outcome::Compiled)
     }
 
+    fn keep(&self, key: &Digest, kept: &Kept) {
+        if let Ok(bytes) = postcard::to_stdvec(kept)
+            && let Err(error) = self.settings.cache.put(key, &bytes)
+        {
+            lock(&self.unkept).get_or_insert(error);
+        }
+    }
+
+    /// Keeps the PTX that came with a cubin, as if it had been compiled by itself.
+    fn keep_ptx(&self, arch: Arch, alternative: &Alternative, text: &[u8], log: &str) {
+        let settings = self.settings;
+        let Ok(image) = ptx::lower_version(text, settings.ptx_version) else { return };
+        let kept = Kept::Image { image, report: Report::parse(log).before_assembly() };
+        let identity = settings.compiler.identity();
+        let key = alternative.key(Target::Ptx(arch), settings.ptx_version, identity);
+        self.keep(&key, &kept);
+        lock(&self.aside).insert(key, kept);
+    }
+
     fn make(
         &self,
-        target: Target,
+        job: &Job<'_>,
         alternative: &Alternative,
     ) -> Result<(Vec<u8>, Report), KernelFailure> {
+        let target = job.target;
         let options = alternative.all_options();
         // The name stands in messages, which are cached, so it must not depend on the kernel's.
         let request =
@@ -358,6 +363,9 @@ impl Run<'_> {
             .compile(&request)
             .map_err(|error| KernelFailure::Compiler { message: error.message, log: error.log })?;
         let report = Report::parse(&output.log);
+        if let (true, Some(text)) = (job.ptx_too, &output.ptx) {
+            self.keep_ptx(target.arch(), alternative, text, &output.log);
+        }
         let image = match target {
             Target::Cubin(_) => output.image,
             Target::Ptx(_) => ptx::lower_version(&output.image, self.settings.ptx_version)?,
@@ -372,6 +380,11 @@ impl Run<'_> {
         );
         self.settings.watch.event(Event::Warning { message });
     }
+}
+
+/// What a mutex holds; what its holders do leaves it whole even if they panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]

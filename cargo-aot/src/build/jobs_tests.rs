@@ -37,11 +37,12 @@ impl Compiler for Fake {
         }
         let spoiled = request.source.contains("serialise") && request.target.flag() == "sm_90a";
         let log = if spoiled { "ptxas info    : (C7510) serialised\n" } else { "" };
-        let image = match request.target {
-            Target::Ptx(_) => format!(".version 9.5\n// {}\n", request.source),
-            Target::Cubin(arch) => format!("{arch} {}", request.source),
+        let ptx = format!(".version 9.5\n// {}\n", request.source).into_bytes();
+        let (image, ptx) = match request.target {
+            Target::Ptx(_) => (ptx, None),
+            Target::Cubin(arch) => (format!("{arch} {}", request.source).into_bytes(), Some(ptx)),
         };
-        Ok(Output { image: image.into_bytes(), log: log.to_owned() })
+        Ok(Output { image, ptx, log: log.to_owned() })
     }
 }
 
@@ -129,7 +130,24 @@ fn the_second_time_everything_is_cached() {
     assert_eq!(second.counts, Counts { cached: 4, compiled: 0, failed: 0 });
     let bytes = |images: &Images| images.images.iter().map(|i| i.bytes.clone()).collect::<Vec<_>>();
     assert_eq!(bytes(&first), bytes(&second));
-    assert_eq!(bench.compiler.calls(), 4);
+    assert_eq!(bench.compiler.calls(), 3, "PTX of sm_80 comes with its cubin");
+}
+
+#[test]
+fn ptx_is_the_same_with_a_cubin_and_by_itself() {
+    let of = |archs: &[&str]| {
+        let bench = Bench::new();
+        // The first does not compile, and the second is spoiled as a cubin alone.
+        let mut sources = [source("a", &["error", "serialise"], archs)];
+        sources[0].ptx = Some(arch("sm_90a"));
+        let image = bench.run(&sources).unwrap().images.pop().unwrap();
+        assert_eq!(image.target, Target::Ptx(arch("sm_90a")));
+        let again = bench.run(&sources).unwrap().images.pop().unwrap();
+        assert_eq!((&again.bytes, again.outcome), (&image.bytes, Outcome::Cached));
+        assert_eq!(again.report, image.report);
+        image
+    };
+    assert_eq!(of(&["sm_90a"]), of(&[]));
 }
 
 #[test]
@@ -153,6 +171,17 @@ fn equal_text_is_compiled_once_for_everyone() {
     assert_eq!(images.of, [vec![0], vec![0, 1], vec![2]]);
     assert_eq!(images.images[0].target, Target::Cubin(arch("sm_80")));
     assert_eq!(images.images[0].serves, [arch("sm_80"), arch("sm_89")]);
+}
+
+#[test]
+fn equal_text_shares_the_compilation_of_a_cubin_and_ptx() {
+    let bench = Bench::new();
+    let mut sources = [source("a", &["a"], &[]), source("b", &["a"], &["sm_80"])];
+    sources[0].ptx = Some(arch("sm_80"));
+    let images = bench.run(&sources).unwrap();
+    assert_eq!(images.of, [vec![1], vec![0]]);
+    assert_eq!(images.counts, Counts { cached: 0, compiled: 2, failed: 0 });
+    assert_eq!(bench.compiler.calls(), 1);
 }
 
 #[test]

@@ -142,15 +142,6 @@ impl Alternative {
     }
 }
 
-impl KernelSource {
-    /// What is to be made of it, with the architectures that each image serves.
-    pub fn targets(&self) -> Vec<(Target, Vec<Arch>)> {
-        let cubins = Arch::images(&self.archs).into_iter();
-        let ptx = self.ptx.map(|arch| (Target::Ptx(arch), Vec::new()));
-        cubins.map(|(arch, serves)| (Target::Cubin(arch), serves)).chain(ptx).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,7 @@ pub mod jobs;
 pub mod kernels;
 pub mod lock;
 pub mod lockfile;
+mod merged;
 pub mod nvrtc;
 pub mod outputs;
 pub mod places;

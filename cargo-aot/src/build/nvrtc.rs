@@ -64,6 +64,8 @@ pub struct Request<'a> {
 pub struct Output {
     /// An ELF image or PTX text without a trailing NUL.
     pub image: Vec<u8>,
+    /// Of a cubin: the PTX text that it was assembled from, which is that of [`Target::Ptx`].
+    pub ptx: Option<Vec<u8>>,
     /// What the compiler said: warnings, and what `--ptxas-options=-v` reports.
     pub log: String,
 }
@@ -182,20 +184,16 @@ impl Nvrtc {
         if status != 0 {
             return Err(NvrtcError { message: self.functions.message(status), log });
         }
-        let (size, read) = match request.target {
-            Target::Cubin(_) => (self.functions.cubin_size, self.functions.cubin),
-            Target::Ptx(_) => (self.functions.ptx_size, self.functions.ptx),
-        };
-        let mut image = program.read(size, read).map_err(|status| NvrtcError {
-            message: self.functions.message(status),
-            log: log.clone(),
-        })?;
-        if matches!(request.target, Target::Ptx(_)) {
-            while image.last() == Some(&0) {
-                image.pop();
+        let failed =
+            |status| NvrtcError { message: self.functions.message(status), log: log.clone() };
+        let (image, ptx) = match request.target {
+            Target::Cubin(_) => {
+                let image = program.read(self.functions.cubin_size, self.functions.cubin);
+                (image.map_err(failed)?, program.ptx().ok())
             }
-        }
-        Ok(Output { image, log })
+            Target::Ptx(_) => (program.ptx().map_err(failed)?, None),
+        };
+        Ok(Output { image, ptx, log })
     }
 }
 
@@ -313,6 +311,15 @@ impl OpenProgram {
         // SAFETY: the program is live and the buffer has the size that was just asked for.
         let status = unsafe { copy(self.handle, bytes.as_mut_ptr().cast()) };
         if status == 0 { Ok(bytes) } else { Err(status) }
+    }
+
+    /// PTX text without its trailing NUL.
+    fn ptx(&self) -> Result<Vec<u8>, Status> {
+        let mut text = self.read(self.functions.ptx_size, self.functions.ptx)?;
+        while text.last() == Some(&0) {
+            text.pop();
+        }
+        Ok(text)
     }
 
     fn log(&self) -> String {

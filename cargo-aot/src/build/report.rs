@@ -71,6 +71,11 @@ impl Report {
         report
     }
 
+    /// What was said before anything was assembled: the report of PTX.
+    pub fn before_assembly(self) -> Self {
+        Self { warnings: self.warnings, ..Self::default() }
+    }
+
     /// Messages that mean that a kernel was not compiled as written.
     pub fn spoiling(&self) -> impl Iterator<Item = &Coded> {
         self.coded.iter().filter(|message| message.spoils_schedule())
