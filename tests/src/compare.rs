@@ -1,6 +1,7 @@
 //! Comparison of tensors.
 
 use aot_ir::DType;
+use aot_ir::exec::Tensor;
 
 pub use aot_ir::exec::{distance, row_distance};
 
@@ -13,6 +14,24 @@ pub fn tolerance(precision: &str, output: DType) -> f64 {
         ("tf32", _) => 2e-3,
         _ => 1e-5,
     }
+}
+
+/// The place of the first element that is off by more than ONNX's own runner allows (1e-3 relative,
+/// 1e-7 absolute, or of the largest element where that is above 1: sums that cancel leave so much), or by
+/// more than a unit in the last place of a narrow float.
+pub fn first_difference(found: &Tensor, expected: &Tensor) -> Option<usize> {
+    let (relative, absolute) = match found.dtype() {
+        DType::F16 => (2e-3, 1e-6),
+        DType::Bf16 => (1.6e-2, 1e-6),
+        _ => (1e-3, 1e-7),
+    };
+    let (found, expected) = (found.to_f64(), expected.to_f64());
+    let largest = expected.iter().map(|x| x.abs()).filter(|x| x.is_finite()).fold(1.0, f64::max);
+    let absolute = absolute * largest;
+    found.iter().zip(&expected).position(|(&a, &b)| {
+        let near = (a - b).abs() <= absolute + relative * b.abs();
+        !(a == b || near || (a.is_nan() && b.is_nan()))
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 pub mod cases;
 pub mod compare;
+pub mod device;
 pub mod manifest;
 pub mod net;
 pub mod picture;

@@ -2,8 +2,8 @@
 
 use crate::net::{Random, bounded_inputs, round_to};
 use crate::picture::digits;
-use aot_ir::Graph;
-use aot_ir::exec::Tensor;
+use aot_ir::exec::{ExecError, Tensor};
+use aot_ir::{DType, Graph};
 use serde::{Deserialize, Serialize};
 
 /// Name of the pack's own description.
@@ -16,6 +16,8 @@ pub struct Pack {
     pub images: Vec<String>,
     /// What is run.
     pub entries: Vec<Entry>,
+    /// What could not be compiled, with the reason: counts as failed.
+    pub failures: Vec<(String, String)>,
 }
 
 /// A compiled network with the sizes that it is tried at.
@@ -41,6 +43,38 @@ pub struct Entry {
     pub everywhere: bool,
     /// Time it as well.
     pub bench: bool,
+    /// File of a [`Recorded`], instead of `sizes`, `tolerance` and `bounds`.
+    pub recorded: Option<String>,
+}
+
+/// Inputs and the outputs that they must give, to the precision of ONNX's own tests.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Recorded {
+    /// In the order of the network's inputs.
+    pub inputs: Vec<Value>,
+    /// In the order of the network's outputs.
+    pub outputs: Vec<Value>,
+}
+
+/// A tensor in a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Value {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first.
+    pub shape: Vec<usize>,
+    /// Elements as models lay them out.
+    pub bytes: Vec<u8>,
+}
+
+impl Value {
+    /// The tensor.
+    ///
+    /// # Errors
+    /// When the bytes do not fit the shape.
+    pub fn tensor(&self) -> Result<Tensor, ExecError> {
+        Tensor::from_bytes(self.dtype, self.shape.clone(), &self.bytes)
+    }
 }
 
 impl Entry {

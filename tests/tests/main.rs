@@ -1,6 +1,5 @@
 //! Workspace tests, one binary for all.
 
-mod conformance;
 mod cpu_models;
 mod groups;
 mod host;

@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use crate::catalogue::Use;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::{demo, fetch, gpu_pack, nvrtc, reference, test};
+use crate::pack::{GpuPackArguments, gpu_pack};
+use crate::{conformance, demo, fetch, nvrtc, reference, test};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "The project's own chores")]
@@ -33,7 +34,9 @@ enum Chore {
     /// Compile one CUDA file and print registers, spills and messages
     Nvrtc(nvrtc::Arguments),
     /// Write a folder that tests and times kernels on a machine with nothing but a GPU driver
-    GpuPack(gpu_pack::Arguments),
+    GpuPack(GpuPackArguments),
+    /// Run ONNX's own backend tests
+    Conformance(conformance::Arguments),
 }
 
 /// Runs the chore that the arguments name. A failed chore says why on standard error and returns 1.
@@ -53,7 +56,8 @@ fn dispatch(layout: &Layout, chore: Chore) -> Result<()> {
         Chore::Reference => reference::make(layout),
         Chore::Test => test::test(layout),
         Chore::Nvrtc(arguments) => nvrtc::nvrtc(&arguments),
-        Chore::GpuPack(arguments) => gpu_pack::gpu_pack(layout, &arguments),
+        Chore::Conformance(arguments) => conformance::conformance(layout, &arguments),
+        Chore::GpuPack(arguments) => gpu_pack(layout, &arguments),
         Chore::Fetch { all } => fetch::fetch(layout, if all { Use::Extra } else { Use::Test }),
     }
 }

@@ -5,13 +5,14 @@
 
 pub mod catalogue;
 pub mod cli;
+mod conformance;
 pub mod demo;
 pub mod error;
 pub mod example;
 pub mod fetch;
-mod gpu_pack;
 pub mod layout;
 pub mod nvrtc;
+mod pack;
 pub mod pip;
 pub mod process;
 pub mod reference;

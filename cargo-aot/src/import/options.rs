@@ -131,6 +131,9 @@ pub struct Description {
     pub outputs: Vec<TensorInfo>,
     /// Versions of operator sets by domain (`""` is ONNX's own).
     pub opsets: Vec<(String, i64)>,
+    /// Operators of the main graph, each once, in the order in which nodes use them; those of
+    /// other domains than ONNX's own as `domain.Name`.
+    pub operators: Vec<String>,
     /// What wrote the file.
     pub producer: String,
     /// The model's own key-value metadata.

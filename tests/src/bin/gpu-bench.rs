@@ -3,10 +3,11 @@
 //! usage: `gpu-bench PACK [FILTER]`
 //! Prints a line of JSON per network and size.
 
-use aot_ir::{Bytes, DType};
+use aot_ir::Bytes;
+use aot_runtime::Device;
 use aot_runtime::artifact::{ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
-use aot_runtime::{Device, DeviceTensor, Element, InputRef, OutputRef, TensorView, f16};
+use aot_tests::device::on_device;
 use aot_tests::manifest::{Entry, FILE, Pack};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -33,61 +34,6 @@ fn main() -> Result<(), Failure> {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A tensor on the device whose type is known at run time only.
-trait OnDevice {
-    fn input(&self) -> InputRef<'_>;
-    fn output(&mut self) -> OutputRef<'_>;
-}
-
-impl<T: Element, const R: usize> OnDevice for DeviceTensor<T, R> {
-    fn input(&self) -> InputRef<'_> {
-        self.erase_input()
-    }
-
-    fn output(&mut self) -> OutputRef<'_> {
-        self.erase()
-    }
-}
-
-/// A tensor on the device of elements that lie in `bytes` (at least as many as the shape has).
-fn on_device<T: Element>(
-    device: &Device,
-    shape: &[usize],
-    bytes: &[u8],
-) -> Result<Box<dyn OnDevice>, Failure> {
-    let mut elements = vec![T::default(); shape.iter().product()];
-    T::copy_from_bytes(&mut elements, bytes);
-    fn of<T: Element, const R: usize>(
-        device: &Device,
-        elements: &[T],
-        shape: [usize; R],
-    ) -> Result<Box<dyn OnDevice>, Failure> {
-        Ok(Box::new(DeviceTensor::upload(device, TensorView::new(elements, shape)?)?))
-    }
-    match *shape {
-        [a] => of(device, &elements, [a]),
-        [a, b] => of(device, &elements, [a, b]),
-        [a, b, c] => of(device, &elements, [a, b, c]),
-        [a, b, c, d] => of(device, &elements, [a, b, c, d]),
-        _ => Err(format!("no bench for shape {shape:?}").into()),
-    }
-}
-
-/// [`on_device`] of an element type that benches have.
-fn on_device_as(
-    device: &Device,
-    dtype: DType,
-    shape: &[usize],
-    bytes: &[u8],
-) -> Result<Box<dyn OnDevice>, Failure> {
-    match dtype {
-        DType::I64 => on_device::<i64>(device, shape, bytes),
-        DType::F32 => on_device::<f32>(device, shape, bytes),
-        DType::F16 => on_device::<f16>(device, shape, bytes),
-        _ => Err(format!("no bench for {dtype}").into()),
-    }
-}
-
 fn bench(root: &Path, device: &Device, images: &[Bytes], entry: &Entry) -> Result<(), Failure> {
     let start = Instant::now();
     let model = map(&root.join(&entry.model))?;
@@ -102,15 +48,15 @@ fn bench(root: &Path, device: &Device, images: &[Bytes], entry: &Entry) -> Resul
     let graph = file.graph_with(&data)?;
     for sizes in &entry.sizes {
         let inputs = entry.inputs(&graph, sizes, 5);
-        let on_device: Vec<_> = inputs
+        let inputs: Vec<_> = inputs
             .iter()
-            .map(|t| on_device_as(device, t.dtype(), t.shape(), &t.to_bytes()))
+            .map(|t| on_device(device, t.dtype(), t.shape(), &t.to_bytes()))
             .collect::<Result<_, _>>()?;
-        let refs: Vec<_> = on_device.iter().map(|t| t.input()).collect();
+        let refs: Vec<_> = inputs.iter().map(|t| t.input()).collect();
         let bound = loaded.bind(&refs)?;
         let outputs = loaded.signature().outputs.iter().zip(bound.outputs());
         let mut results = outputs
-            .map(|(port, shape)| on_device_as(device, port.dtype, shape, &[]))
+            .map(|(port, shape)| on_device(device, port.dtype, shape, &[]))
             .collect::<Result<Vec<_>, _>>()?;
         let stream = device.stream()?;
         let mut once = || -> aot_runtime::Result<f64> {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The least version of ONNX's own operator set that is supported.
-const LEAST_OPSET: i64 = 7;
+const LEAST_OPSET: i64 = 1;
 
 /// Imports an ONNX model.
 ///
@@ -54,9 +54,24 @@ pub fn describe(path: &Path) -> Result<Description, ImportError> {
         inputs: inputs::required(&graph).map(inputs::describe).collect(),
         outputs: graph.output.iter().map(inputs::describe).collect(),
         opsets: opsets.into_iter().collect(),
+        operators: operators(&graph),
         producer: producer.trim().to_owned(),
         metadata: metadata(&model),
     })
+}
+
+fn operators(graph: &GraphProto) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for node in &graph.node {
+        let name = match node.domain.as_str() {
+            "" | "ai.onnx" => node.op_type.clone(),
+            domain => format!("{domain}.{}", node.op_type),
+        };
+        if !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    out
 }
 
 fn load(path: &Path, files: &mut Files) -> Result<(ModelProto, GraphProto), ImportError> {

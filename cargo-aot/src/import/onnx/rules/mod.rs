@@ -4,6 +4,7 @@ mod activation;
 mod attention;
 mod convolution;
 mod deformable;
+mod early;
 mod einsum;
 mod elementwise;
 mod generate;

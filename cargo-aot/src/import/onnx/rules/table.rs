@@ -1,6 +1,7 @@
 //! Which rule imports which operator since which version of its operator set.
 
 use super::super::call::Rule;
+use super::early;
 
 /// The latest version of ONNX's own operator set that the rules know.
 pub(in super::super) const LATEST_OPSET: i64 = 25;
@@ -59,9 +60,33 @@ const FAMILIES: &[&[Entry]] = &[
 /// The rule for an operator in a version of its operator set.
 pub(in super::super) fn find(domain: &str, operator: &str, version: i64) -> Option<Rule> {
     let domain = if domain == "ai.onnx" { "" } else { domain };
-    FAMILIES
-        .iter()
-        .flat_map(|family| family.iter())
+    if domain.is_empty()
+        && version < early::LATER
+        && let Some(rule) = find_in(early::RULES, domain, operator, version)
+    {
+        return Some(rule);
+    }
+    let rules = FAMILIES.iter().flat_map(|family| family.iter());
+    latest(rules, domain, operator, version)
+}
+
+/// [`find`] in one family.
+pub(super) fn find_in(
+    family: &[Entry],
+    domain: &str,
+    operator: &str,
+    version: i64,
+) -> Option<Rule> {
+    latest(family.iter(), domain, operator, version)
+}
+
+fn latest<'a>(
+    rules: impl Iterator<Item = &'a Entry>,
+    domain: &str,
+    operator: &str,
+    version: i64,
+) -> Option<Rule> {
+    rules
         .filter(|e| e.domain == domain && e.operator == operator && e.since <= version)
         .max_by_key(|e| e.since)
         .map(|e| e.rule)

@@ -1,0 +1,242 @@
+//! A case's model as a graph.
+
+use std::path::Path;
+
+use aot_ir::exec::{Executor, Tensor};
+use aot_ir::{Constant, DType};
+use aot_tests::compare::first_difference;
+use cargo_aot::import::{
+    AxisSpec, DimInfo, DimSpec, Form, ImportError, ImportOptions, Imported, StoredValue, Structure,
+    TensorInfo, describe, import, read_value,
+};
+
+use crate::case::{Case, Suite};
+use crate::outcome::Outcome;
+
+/// What the dims of inputs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// The sizes that the case has.
+    Constant,
+    /// Run-time sizes, each axis its own (but for extents of 1 and 0).
+    Symbolic,
+}
+
+/// Which inputs the model needed at build time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fixed {
+    /// None.
+    None,
+    /// Those of integers and booleans.
+    Integers,
+    /// All, so that nothing is computed at run time.
+    All,
+}
+
+/// A case's model with the data of one set.
+#[derive(Debug)]
+pub struct Trial {
+    /// The model.
+    pub imported: Imported,
+    /// Which inputs are part of the graph.
+    pub fixed: Fixed,
+    /// The others.
+    pub inputs: Vec<Constant>,
+    /// What they must give.
+    pub expected: Vec<Constant>,
+}
+
+impl Trial {
+    pub(crate) fn new(
+        model: &Path,
+        inputs: &[StoredValue],
+        expected: Vec<Constant>,
+        sizes: Sizes,
+    ) -> Result<Self, Outcome> {
+        let mut outcome = Outcome::Passed;
+        for fixed in [Fixed::None, Fixed::Integers, Fixed::All] {
+            outcome = match import_case(model, inputs, fixed, sizes) {
+                Ok((imported, inputs)) => return Ok(Self { imported, fixed, inputs, expected }),
+                Err(ImportError::Unsupported { nodes, .. }) => {
+                    let reasons = nodes.iter().map(|n| format!("{}: {}", n.operator, n.reason));
+                    Outcome::Unsupported(reasons.collect::<Vec<_>>().join("; "))
+                }
+                Err(error) => return Err(Outcome::Import(error.to_string())),
+            };
+        }
+        Err(outcome)
+    }
+
+    /// Runs it on the reference executor.
+    pub fn run(&self) -> Outcome {
+        let run = || -> Result<Vec<Tensor>, aot_ir::exec::ExecError> {
+            let inputs = self.inputs.iter().map(Tensor::from_constant);
+            Executor::new(&self.imported.graph)?.run(&inputs.collect::<Result<Vec<_>, _>>()?)
+        };
+        let found = match run() {
+            Ok(found) => found,
+            Err(error) => return Outcome::Run(error.to_string()),
+        };
+        if found.len() != self.expected.len() {
+            let (found, expected) = (found.len(), self.expected.len());
+            return Outcome::Wrong(format!("{found} outputs, expected {expected}"));
+        }
+        for (i, (found, expected)) in found.iter().zip(&self.expected).enumerate() {
+            if found.dtype() != expected.dtype || found.shape() != expected.shape {
+                return Outcome::Wrong(format!(
+                    "output {i} is {} {:?}, expected {} {:?}",
+                    found.dtype(),
+                    found.shape(),
+                    expected.dtype,
+                    expected.shape
+                ));
+            }
+            let expected = match Tensor::from_constant(expected) {
+                Ok(expected) => expected,
+                Err(error) => return Outcome::Data(error.to_string()),
+            };
+            if let Some(at) = first_difference(found, &expected) {
+                let (a, b) = (found.to_f64()[at], expected.to_f64()[at]);
+                return Outcome::Wrong(format!("output {i}, element {at}: {a}, expected {b}"));
+            }
+        }
+        Outcome::Passed
+    }
+}
+
+/// Inputs and expected outputs.
+pub(crate) fn read_set(
+    case: &Case,
+    set: &Path,
+) -> Result<(Vec<StoredValue>, Vec<Constant>), Outcome> {
+    let described = describe(&case.model).map_err(|e| Outcome::Import(e.to_string()))?;
+    if case.suite == Suite::Light {
+        let output = read_value(set, Form::default()).map_err(|e| Outcome::Data(e.to_string()))?;
+        return Ok((light_inputs(&described.inputs)?, tensors(vec![output])));
+    }
+    let inputs = values(set, "input", &described.inputs)?;
+    Ok((inputs, tensors(values(set, "output", &described.outputs)?)))
+}
+
+/// The values of the files `KIND_0.pb` … that the model declares.
+fn values(set: &Path, kind: &str, declared: &[TensorInfo]) -> Result<Vec<StoredValue>, Outcome> {
+    let files = (0..).map(|n| set.join(format!("{kind}_{n}.pb"))).take_while(|f| f.is_file());
+    let form = |n: usize| declared.get(n).map_or(Form::default(), |info| info.form);
+    let values = files.enumerate().map(|(n, file)| read_value(&file, form(n)));
+    values.map(|value| value.map_err(|e| Outcome::Data(e.to_string()))).collect()
+}
+
+/// All tensors of values, in the order that the graph has them as outputs.
+fn tensors(values: Vec<StoredValue>) -> Vec<Constant> {
+    let one = |value| match value {
+        StoredValue::Tensor(tensor) => vec![tensor],
+        StoredValue::Sequence(tensors) => tensors,
+        StoredValue::Absent => Vec::new(),
+    };
+    values.into_iter().flat_map(one).collect()
+}
+
+/// What ONNX's runner gives to light models: 0, 1/n, 2/n … of the n elements of each input.
+fn light_inputs(declared: &[TensorInfo]) -> Result<Vec<StoredValue>, Outcome> {
+    let wrong = |text: String| Outcome::Import(text);
+    let input = |info: &TensorInfo| {
+        let dims = info.dims.iter().flatten();
+        let shape: Option<Vec<usize>> = dims
+            .map(|dim| match dim {
+                DimInfo::Fixed(size) => usize::try_from(*size).ok(),
+                _ => None,
+            })
+            .collect();
+        let shape = shape.ok_or_else(|| wrong(format!("`{}` has no fixed shape", info.name)))?;
+        let count: usize = shape.iter().product();
+        let elements = (0..count).map(|i| (i as f64 / count as f64) as f32);
+        Ok(StoredValue::Tensor(Constant {
+            name: info.name.clone(),
+            dtype: DType::F32,
+            shape,
+            bytes: elements.flat_map(f32::to_le_bytes).collect::<Vec<u8>>().into(),
+        }))
+    };
+    declared.iter().map(input).collect()
+}
+
+/// The model with the case's sizes, and the inputs that are still inputs.
+fn import_case(
+    model: &Path,
+    inputs: &[StoredValue],
+    fixed: Fixed,
+    sizes: Sizes,
+) -> Result<(Imported, Vec<Constant>), ImportError> {
+    let mut case = Setup {
+        options: ImportOptions { name: "case".to_owned(), ..ImportOptions::default() },
+        kept: Vec::new(),
+        fixed,
+        sizes,
+    };
+    for (info, value) in describe(model)?.inputs.iter().zip(inputs) {
+        match value {
+            StoredValue::Absent => {
+                case.options.structures.insert(info.name.clone(), Structure::Absent);
+            }
+            StoredValue::Tensor(value) => case.tensor(info, &info.name, value),
+            StoredValue::Sequence(values) => {
+                let structure = Structure::Sequence(values.len());
+                case.options.structures.insert(info.name.clone(), structure);
+                for (i, value) in values.iter().enumerate() {
+                    case.tensor(info, &format!("{}.{i}", info.name), value);
+                }
+            }
+        }
+    }
+    Ok((import(model, &case.options)?, case.kept))
+}
+
+/// How a case is imported.
+struct Setup {
+    options: ImportOptions,
+    /// The inputs that are still inputs.
+    kept: Vec<Constant>,
+    fixed: Fixed,
+    sizes: Sizes,
+}
+
+impl Setup {
+    /// Settles what the input `name` is, which is what the model declares as `info` or a part of it.
+    fn tensor(&mut self, info: &TensorInfo, name: &str, value: &Constant) {
+        let options = &mut self.options;
+        let integer = value.dtype.is_int() || value.dtype == DType::Bool;
+        if match self.fixed {
+            Fixed::None => false,
+            Fixed::Integers => integer,
+            Fixed::All => true,
+        } {
+            options.constants.insert(name.to_owned(), value.clone());
+            return;
+        }
+        self.kept.push(value.clone());
+        if self.sizes == Sizes::Symbolic {
+            let mut axes = Vec::new();
+            for (axis, &size) in value.shape.iter().enumerate() {
+                // A run-time size is taken not to be broadcast.
+                if size <= 1 {
+                    axes.push(AxisSpec::Fixed(size as i64));
+                    continue;
+                }
+                let dim = format!("{name}.{axis}");
+                let spec = DimSpec::Range { lo: 1, hi: 2 * size as i64 + 3, step: 1 };
+                options.dims.insert(dim.clone(), spec);
+                axes.push(AxisSpec::Named(dim));
+            }
+            options.inputs.insert(name.to_owned(), axes);
+        } else if info.form.sequence {
+            let axes = value.shape.iter().map(|&size| AxisSpec::Fixed(size as i64));
+            options.inputs.insert(name.to_owned(), axes.collect());
+        } else {
+            for (dim, &size) in info.dims.iter().flatten().zip(&value.shape) {
+                if let DimInfo::Named(name) | DimInfo::Unnamed(name) = dim {
+                    options.dims.insert(name.clone(), DimSpec::Fixed(size as i64));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `cargo xtask conformance`: ONNX's own backend tests, with a table by operator.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use aot_conformance::{Case, Fixed, Outcome, Sizes, Suite, cases, listed};
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::pack::conformance_pack;
+use crate::process;
+
+/// What to run, and where.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The reference executor, or the GPU of this machine
+    #[arg(long, value_enum, default_value_t = On::Cpu)]
+    device: On,
+    /// Only cases whose name contains this
+    #[arg(long, default_value = "")]
+    filter: String,
+    /// Leave sizes to run time
+    #[arg(long)]
+    symbolic: bool,
+    /// Write every case's outcome here as JSON
+    #[arg(long, value_name = "FILE", conflicts_with = "pack")]
+    json: Option<PathBuf>,
+    /// Run nothing, but write a folder that runs the cases on another machine's GPU (`run.sh`)
+    #[arg(long, value_name = "DIR")]
+    pack: Option<PathBuf>,
+    /// What to compile for: architectures, or `ARCH-ptx`; with `--device cuda` or `--pack`
+    #[arg(long, value_delimiter = ',', default_value = "sm_90a")]
+    targets: Vec<String>,
+}
+
+/// Where cases run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum On {
+    Cpu,
+    Cuda,
+}
+
+/// Runs the chore.
+pub(crate) fn conformance(layout: &Layout, arguments: &Arguments) -> Result<()> {
+    let all = find(layout, &arguments.filter)?;
+    let sizes = if arguments.symbolic { Sizes::Symbolic } else { Sizes::Constant };
+    if let Some(dir) = &arguments.pack {
+        return conformance_pack(layout, dir, &arguments.targets, &all, sizes);
+    }
+    if arguments.device == On::Cuda {
+        let dir = layout.root().join("target/conformance");
+        conformance_pack(layout, &dir, &arguments.targets, &all, sizes)?;
+        return process::run(&mut std::process::Command::new(dir.join("run.sh")), "");
+    }
+    let results: Vec<Row> = all.par_iter().map(|case| Row::of(case, sizes)).collect();
+    if let Some(file) = &arguments.json {
+        let json = serde_json::to_string_pretty(&results.iter().map(Row::json).collect::<Vec<_>>())
+            .map_err(|e| Error::Other(e.to_string()))?;
+        fs::write(file, json).map_err(Error::io("write", file))?;
+    }
+    print(&results);
+    Ok(())
+}
+
+fn find(layout: &Layout, filter: &str) -> Result<Vec<Case>> {
+    let root = layout.assets().join("onnx-backend");
+    let mut all = Vec::new();
+    for suite in Suite::ALL {
+        all.extend(cases(&root, suite).map_err(Error::io("list", &root))?);
+    }
+    all.retain(|case| case.name.contains(filter));
+    Ok(all)
+}
+
+/// A case and how it went.
+struct Row<'a> {
+    case: &'a Case,
+    outcome: Outcome,
+    fixed: Option<Fixed>,
+}
+
+impl<'a> Row<'a> {
+    fn of(case: &'a Case, sizes: Sizes) -> Self {
+        match case.trials(sizes) {
+            Err(outcome) => Self { case, outcome, fixed: None },
+            Ok(trials) => {
+                let fixed = trials.iter().map(|t| t.fixed).max();
+                let outcomes = trials.iter().map(aot_conformance::Trial::run);
+                let outcome = outcomes.into_iter().find(|o| *o != Outcome::Passed);
+                Self { case, outcome: outcome.unwrap_or(Outcome::Passed), fixed }
+            }
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "suite": self.case.suite.name(),
+            "name": self.case.name,
+            "operator": self.case.operator(),
+            "outcome": self.outcome.kind(),
+            "reason": self.outcome.to_string(),
+            "fixed_inputs": self.fixed.map(|f| format!("{f:?}").to_lowercase()),
+        })
+    }
+}
+
+fn print(results: &[Row<'_>]) {
+    let mut table: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    let (mut passed, mut failed, mut excluded, mut needed) = (0, 0, 0, 0);
+    let listed = listed();
+    for row in results {
+        let counts = table.entry(row.case.operator()).or_default();
+        match (&row.outcome, listed.get(row.case.name.as_str())) {
+            (Outcome::Passed, _) => {
+                passed += 1;
+                counts[0] += 1;
+                needed += usize::from(row.fixed.is_some_and(|f| f != Fixed::None));
+            }
+            (_, Some(_)) => excluded += 1,
+            (outcome, None) => {
+                failed += 1;
+                counts[1] += 1;
+                println!("FAILED {}/{}: {outcome}", row.case.suite, row.case.name);
+            }
+        }
+    }
+    println!("{:32} {:>6} {:>6}", "operator", "passed", "failed");
+    for (operator, [passed, failed]) in table {
+        println!("{operator:32} {passed:6} {failed:6}");
+    }
+    println!("inputs fixed at build in {needed} of the passed cases");
+    println!("{passed} passed, {failed} failed, {excluded} excluded");
+}

@@ -1,0 +1,143 @@
+//! A folder that tests and times kernels on a machine with a GPU and nothing but its driver.
+
+use std::path::PathBuf;
+
+use aot_ir::op::BinaryOp;
+use aot_ir::{DType, Dim, Graph, Op};
+use aot_tests::cases::{self, Case};
+use aot_tests::manifest::Entry;
+use aot_tests::net::Net;
+use cargo_aot::lower::Precision;
+use cargo_aot::passes;
+
+use super::models::SOURCES;
+use super::packer::Packer;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+
+/// What to pack.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The folder to write
+    dir: PathBuf,
+    /// Models to include, by name
+    #[arg(long, value_delimiter = ',', default_value = "minilm,det,rec,cls,basic-pitch")]
+    models: Vec<String>,
+    /// Only images for these: architectures, or `ARCH-ptx`
+    #[arg(long, value_delimiter = ',', default_value = "sm_90a,sm_80-ptx")]
+    targets: Vec<String>,
+    /// Only networks whose name contains this
+    #[arg(long, default_value = "")]
+    filter: String,
+    /// Only say how many kernels each family of networks adds
+    #[arg(long)]
+    count: bool,
+}
+
+const PRECISIONS: [(&str, Precision); 4] = [
+    ("f32", Precision::F32),
+    ("tf32", Precision::Tf32),
+    ("f16", Precision::F16),
+    ("bf16", Precision::Bf16),
+];
+
+/// Writes the pack.
+pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
+    let mut packer = Packer::new(&arguments.dir, &arguments.targets)?;
+    let chosen = |c: &&Case| c.on_gpus && c.name.contains(&arguments.filter);
+    for case in cases::all().iter().filter(chosen) {
+        let passed;
+        let graph = if case.written_out {
+            let options = passes::Options::default();
+            passed = passes::run(&case.graph, &options).map_err(|e| Error::Other(e.to_string()))?;
+            &passed
+        } else {
+            &case.graph
+        };
+        for (name, precision) in PRECISIONS {
+            if !case.runs_in(name) {
+                continue;
+            }
+            let chain = if name == "f32" { 1.0 } else { 3.0 };
+            let tolerance = aot_tests::compare::tolerance(name, DType::F32) * case.slack * chain;
+            packer.add(
+                Entry {
+                    name: case.name.clone(),
+                    precision: name.to_owned(),
+                    model: String::new(),
+                    weights: String::new(),
+                    sizes: case.sizes.clone(),
+                    tolerance,
+                    bounds: Vec::new(),
+                    pictures: false,
+                    everywhere: true,
+                    bench: false,
+                    recorded: None,
+                },
+                graph,
+                precision,
+            )?;
+        }
+    }
+    for side in [4096i64, 8192] {
+        let name = format!("bench/gemm {side}");
+        if name.contains(&arguments.filter) {
+            let entry = Entry {
+                name,
+                precision: "f16".to_owned(),
+                model: String::new(),
+                weights: String::new(),
+                sizes: vec![vec![]],
+                tolerance: 2e-3,
+                bounds: Vec::new(),
+                pictures: false,
+                everywhere: true,
+                bench: true,
+                recorded: None,
+            };
+            packer.add(entry, &gemm(side), Precision::F16)?;
+        }
+    }
+    for source in SOURCES.iter().filter(|s| arguments.models.iter().any(|m| m == s.name)) {
+        let graph = source.graph(layout)?;
+        for (name, precision) in [PRECISIONS[0], PRECISIONS[2]] {
+            let owned = |s: &&[(&str, i64)]| s.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+            packer.add(
+                Entry {
+                    name: format!("model/{}", source.name),
+                    precision: name.to_owned(),
+                    model: String::new(),
+                    weights: String::new(),
+                    sizes: source.sizes.iter().map(owned).collect(),
+                    tolerance: if name == "f32" { 1e-3 } else { 1e-2 },
+                    bounds: source.bounds.iter().map(|(n, b)| ((*n).to_owned(), *b)).collect(),
+                    pictures: source.name == "det",
+                    everywhere: source.everywhere && name == "f16",
+                    bench: true,
+                    recorded: None,
+                },
+                &graph,
+                precision,
+            )?;
+        }
+    }
+    if arguments.count {
+        packer.count();
+        return Ok(());
+    }
+    packer.finish(layout)
+}
+
+/// A square product of inputs that are f16 already.
+fn gemm(side: i64) -> Graph {
+    let mut net = Net::new();
+    let shape = [Dim::from(side), Dim::from(side)];
+    let a = net.input(DType::F16, &shape);
+    let b = net.input(DType::F16, &shape);
+    let c = net.op(Op::MatMul, &[a, b]);
+    // Without scaling, sums of thousands of products would be coarse in f16.
+    let scale = net.halfs(&[], &[(side as f32).sqrt().recip()]);
+    let c = net.op(Op::Binary(BinaryOp::Mul), &[c, scale]);
+    net.output(c);
+    net.graph
+}
