@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::app::App;
 use super::network::{Dense, Network};
@@ -88,4 +89,17 @@ fn the_documentation_is_whole_and_its_examples_compile() {
     app.cargo_in("nets", &["doc", "--no-deps"]).ok();
     let tested = app.cargo_in("nets", &["test", "--doc"]).ok();
     assert!(tested.stdout.contains("test result: ok. 3 passed"), "{tested}");
+}
+
+/// `cargo fmt --all` formats crates that an application depends on by path, too: what it finds in
+/// ours it must leave alone, whatever the application's style.
+#[test]
+fn generated_code_is_nobodys_to_format() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let output = Command::new("rustfmt")
+        .args(["--edition", "2024", "--check", "--config", "max_width=60"])
+        .args([golden.join("src/lib.rs"), golden.join("build.rs")])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

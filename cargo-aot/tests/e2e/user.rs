@@ -55,8 +55,6 @@ fn a_model_file_becomes_a_type_of_the_application() {
     assert_eq!(app.cargo(&["run", "--quiet", "2"]).ok().stdout, expected(&first, 2));
     app.cargo(&["run", "--quiet", "5"])
         .refused(&["`batch` is 5, outside 1..=4", "Aot.toml line 6"]);
-    // Generated code is nobody's to format.
-    app.cargo(&["fmt", "--all", "--", "--check", "--config", "max_width=60"]).refused(&[]);
 
     let second = Dense::new(&[5, 8, 3], 2);
     app.write("model.onnx", second.file());
@@ -75,4 +73,13 @@ fn a_model_file_becomes_a_type_of_the_application() {
     assert!(without.success && without.stderr.contains("`../../model.onnx` can't be compared"));
     app.write("model.onnx", first.file());
     app.cargo(&["build"]).refused(&["`../../model.onnx` changed"]);
+
+    // Weights beside the executable instead of within.
+    let package = "[package]\nname = \"models\"\nweights = \"file\"\n";
+    app.write("Aot.toml", format!("{package}{MANIFEST}"));
+    app.aot(&["build"]).ok();
+    assert_eq!(app.cargo(&["run", "--quiet", "3"]).ok().stdout, expected(&first, 3));
+    std::fs::remove_file(app.path("aot/models/artifacts/models-model.weights")).unwrap();
+    app.cargo(&["run", "--quiet", "3"])
+        .refused(&["no weights file `models-model.weights`", "AOT_WEIGHTS_DIR"]);
 }

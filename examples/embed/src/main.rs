@@ -80,7 +80,10 @@ fn search(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let tokenizer = WordPiece::from_vocabulary(&read(&arguments.vocabulary)?)?;
 
     let device = Device::best()?;
-    println!("running on {device}");
+    match device.reason() {
+        Some(reason) => println!("running on {device}: {reason}"),
+        None => println!("running on {device}"),
+    }
     let start = Instant::now();
     let encoder = Encoder::load(&device, tokenizer)?;
     let loaded = start.elapsed();

@@ -67,6 +67,9 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
 
 fn read(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let device = Device::best()?;
+    if let Some(reason) = device.reason() {
+        eprintln!("no GPU is used: {reason}");
+    }
     let start = Instant::now();
     let reader = Reader::load(&device)?;
     eprintln!("running on {device}, loaded in {:.0?}", start.elapsed());
