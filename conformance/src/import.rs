@@ -22,24 +22,13 @@ pub enum Sizes {
     Symbolic,
 }
 
-/// Which inputs the model needed at build time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fixed {
-    /// None.
-    None,
-    /// Those of integers and booleans.
-    Integers,
-    /// All, so that nothing is computed at run time.
-    All,
-}
-
 /// A case's model with the data of one set.
 #[derive(Debug)]
 pub struct Trial {
     /// The model.
     pub imported: Imported,
-    /// Which inputs are part of the graph.
-    pub fixed: Fixed,
+    /// Which inputs are part of the graph, for the model needs their values at build time.
+    pub fixed: Vec<usize>,
     /// The others.
     pub inputs: Vec<Constant>,
     /// What they must give.
@@ -54,8 +43,8 @@ impl Trial {
         sizes: Sizes,
     ) -> Result<Self, Outcome> {
         let mut outcome = Outcome::Passed;
-        for fixed in [Fixed::None, Fixed::Integers, Fixed::All] {
-            outcome = match import_case(model, inputs, fixed, sizes) {
+        for fixed in choices(inputs.len()) {
+            outcome = match import_case(model, inputs, &fixed, sizes) {
                 Ok((imported, inputs)) => return Ok(Self { imported, fixed, inputs, expected }),
                 Err(ImportError::Unsupported { nodes, .. }) => {
                     let reasons = nodes.iter().map(|n| format!("{}: {}", n.operator, n.reason));
@@ -65,6 +54,12 @@ impl Trial {
             };
         }
         Err(outcome)
+    }
+
+    /// Whether the case has inputs and all of them are part of the graph: then nothing is computed at
+    /// run time.
+    pub fn is_constant(&self) -> bool {
+        !self.fixed.is_empty() && self.inputs.is_empty()
     }
 
     /// Runs it on the reference executor.
@@ -102,6 +97,26 @@ impl Trial {
         }
         Outcome::Passed
     }
+}
+
+/// Sets of inputs to fix, in the order in which they are tried: none, then few before many and later
+/// inputs, which are parameters, before earlier ones; of many inputs up to three, or all.
+fn choices(inputs: usize) -> Vec<Vec<usize>> {
+    let mut out = vec![Vec::new()];
+    let mut sized = vec![Vec::new()];
+    for size in 1..=inputs.min(3) {
+        let grown = sized.iter().flat_map(|set: &Vec<usize>| {
+            let below = set.last().copied().unwrap_or(inputs);
+            (0..below).rev().map(|next| [set.as_slice(), &[next]].concat())
+        });
+        sized = grown.collect();
+        debug_assert!(sized.iter().all(|set| set.len() == size));
+        out.extend(sized.iter().cloned());
+    }
+    if inputs > 3 {
+        out.push((0..inputs).collect());
+    }
+    out
 }
 
 /// Inputs and expected outputs.
@@ -164,16 +179,17 @@ fn light_inputs(declared: &[TensorInfo]) -> Result<Vec<StoredValue>, Outcome> {
 fn import_case(
     model: &Path,
     inputs: &[StoredValue],
-    fixed: Fixed,
+    fixed: &[usize],
     sizes: Sizes,
 ) -> Result<(Imported, Vec<Constant>), ImportError> {
     let mut case = Setup {
         options: ImportOptions { name: "case".to_owned(), ..ImportOptions::default() },
         kept: Vec::new(),
-        fixed,
+        fixed: false,
         sizes,
     };
-    for (info, value) in describe(model)?.inputs.iter().zip(inputs) {
+    for (n, (info, value)) in describe(model)?.inputs.iter().zip(inputs).enumerate() {
+        case.fixed = fixed.contains(&n);
         match value {
             StoredValue::Absent => {
                 case.options.structures.insert(info.name.clone(), Structure::Absent);
@@ -196,7 +212,8 @@ struct Setup {
     options: ImportOptions,
     /// The inputs that are still inputs.
     kept: Vec<Constant>,
-    fixed: Fixed,
+    /// Whether the input at hand becomes part of the graph.
+    fixed: bool,
     sizes: Sizes,
 }
 
@@ -204,12 +221,7 @@ impl Setup {
     /// Settles what the input `name` is, which is what the model declares as `info` or a part of it.
     fn tensor(&mut self, info: &TensorInfo, name: &str, value: &Constant) {
         let options = &mut self.options;
-        let integer = value.dtype.is_int() || value.dtype == DType::Bool;
-        if match self.fixed {
-            Fixed::None => false,
-            Fixed::Integers => integer,
-            Fixed::All => true,
-        } {
+        if self.fixed {
             options.constants.insert(name.to_owned(), value.clone());
             return;
         }
@@ -238,5 +250,19 @@ impl Setup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::choices;
+
+    #[test]
+    fn few_and_later_inputs_are_fixed_first() {
+        assert_eq!(choices(0), [vec![]]);
+        assert_eq!(choices(2), [vec![], vec![1], vec![0], vec![1, 0]]);
+        let four = choices(4);
+        assert_eq!(four.len(), 1 + 4 + 6 + 4 + 1);
+        assert_eq!(four.last(), Some(&vec![0, 1, 2, 3]));
     }
 }

@@ -1,9 +1,9 @@
 //! ONNX's own backend tests: cases are found, imported with their inputs left as inputs, run on the
 //! reference executor and compared. `listed.txt` names the cases that do not pass, each with the reason.
 //!
-//! Inputs stay inputs of the graph. Where an operator needs a value at build time (a shape, an axis),
-//! the integer inputs of the case are fixed instead, and where that does not do, all of them; a
-//! [`Trial`] says which. Sequences and optionals have the structure that they have in the case.
+//! Inputs stay inputs of the graph. Where a model needs a value at build time (a shape, an axis), as few
+//! inputs as possible are fixed instead; a [`Trial`] says which. Sequences and optionals have the structure
+//! that they have in the case.
 
 mod case;
 mod import;
@@ -11,6 +11,6 @@ mod listed;
 mod outcome;
 
 pub use case::{Case, Suite, cases};
-pub use import::{Fixed, Sizes, Trial};
+pub use import::{Sizes, Trial};
 pub use listed::listed;
 pub use outcome::Outcome;
