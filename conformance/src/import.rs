@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn few_and_later_inputs_are_fixed_first() {
-        assert_eq!(choices(0), [vec![]]);
+        assert_eq!(choices(0), [Vec::<usize>::new()]);
         assert_eq!(choices(2), [vec![], vec![1], vec![0], vec![1, 0]]);
         let four = choices(4);
         assert_eq!(four.len(), 1 + 4 + 6 + 4 + 1);
