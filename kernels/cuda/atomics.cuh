@@ -58,3 +58,14 @@ FN void atomic_plus(unsigned long long* at, unsigned long long value) { atomicAd
 FN void atomic_plus(long long* at, long long value) {
   atomicAdd((unsigned long long*)at, (unsigned long long)value);
 }
+
+// Writes element `at` of packed 4-bit integers; `last` says that no element follows it: the rest of its
+// byte becomes 0.
+FN void store_nibble(unsigned char* x, long long at, int value, bool last) {
+  unsigned long long where = (unsigned long long)x + (unsigned long long)(at >> 1);
+  unsigned* word = (unsigned*)(where & ~3ull);
+  const unsigned shift = (unsigned)(where & 3) * 8 + (unsigned)(at & 1) * 4;
+  const unsigned mask = last && (at & 1) == 0 ? 255 : 15;
+  atomicAnd(word, ~(mask << shift));
+  atomicOr(word, ((unsigned)value & 15) << shift);
+}

@@ -2,7 +2,7 @@
 
 use crate::group::{Anchor, Group};
 use crate::kernel::{Kernel, KernelError};
-use crate::{attention, contraction, map, reduce};
+use crate::{attention, contraction, map, reduce, scan};
 use aot_ir::{Arch, Symbols};
 
 /// Kernels for a group on an architecture, in the order in which they are tried: the first one whose
@@ -18,6 +18,7 @@ pub fn kernels_for(
     match &group.anchor {
         Anchor::Map { .. } => map::kernels(group, symbols, arch),
         Anchor::Reduce { .. } => reduce::kernels(group, symbols, arch),
+        Anchor::Scan { .. } => scan::kernels(group, symbols, arch),
         Anchor::Contraction(_) => contraction::kernels(group, symbols, arch),
         Anchor::Attention(_) => attention::kernels(group, symbols, arch),
     }

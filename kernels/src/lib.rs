@@ -12,6 +12,7 @@ pub mod group;
 mod kernel;
 pub mod map;
 pub mod reduce;
+pub mod scan;
 
 pub use aot_ir::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
 pub use family::kernels_for;

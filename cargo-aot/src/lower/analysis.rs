@@ -15,6 +15,8 @@ pub(super) enum Role {
     Window,
     /// A reduction, norm or softmax.
     Reduce,
+    /// A running combination.
+    Scan,
     /// A matrix product or dense convolution.
     Contraction,
     /// Attention.
@@ -263,6 +265,7 @@ fn role(graph: &Graph, node: &Node) -> Role {
         Op::Reduce { .. } | Op::ArgReduce { .. } | Op::Softmax { .. } | Op::Normalize { .. } => {
             Role::Reduce
         }
+        Op::Scan { .. } => Role::Scan,
         Op::Pool(_) => Role::Window,
         Op::ScatterElements { .. } | Op::ScatterNd { .. } => Role::Scatter,
         Op::Unary(_)

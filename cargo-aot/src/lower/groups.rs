@@ -10,6 +10,7 @@ use super::homes;
 use super::options::LowerOptions;
 use super::order;
 use super::plan::{BufferKind, Home, Plan, PlanBuffer, strides};
+use super::scan;
 use aot_ir::dim::Cond;
 use aot_ir::op::ScatterReduction;
 use aot_ir::{Def, Dim, Graph, Node, NodeId, Op, ValueId};
@@ -91,6 +92,7 @@ fn make(
     b.note(&node.name);
     let anchored = match role {
         Role::Reduce => anchors::reduce(&mut b, node)?,
+        Role::Scan => scan::scan(&mut b, node)?,
         Role::Contraction => match node.op {
             Op::MatMul => anchors::matmul(&mut b, node, a.math(node))?,
             _ => anchors::conv(&mut b, node, a.math(node))?,

@@ -20,6 +20,7 @@ pub mod plan;
 pub mod program;
 mod pull;
 mod resize;
+mod scan;
 mod window;
 
 pub use error::LowerError;

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Work {
     /// Floating-point operations: two for each multiply-add of products, one for each element that
-    /// is mapped or reduced.
+    /// is mapped, reduced or scanned.
     pub flop: f64,
     /// Bytes that must be read or written at least: each buffer of each launch once, and of a
     /// buffer that is only sampled no more than is loaded.
@@ -32,6 +32,10 @@ impl Work {
             Anchor::Reduce { rows, over, stages } => {
                 let places = volume(rows) * volume(over);
                 (places * stages.len() as f64, places)
+            }
+            Anchor::Scan { rows, along, .. } => {
+                let places = volume(rows) * extent(along);
+                (places, places)
             }
             Anchor::Contraction(c) => {
                 let places = volume(&c.batch) * volume(&c.m) * volume(&c.n) * volume(&c.k);

@@ -34,6 +34,7 @@ fn evaluations(group: &Group, atoms: &[i64]) -> f64 {
         Anchor::Reduce { rows, over, stages } => {
             volume(rows) * volume(over) * each * (stages.len() + 1) as f64
         }
+        Anchor::Scan { rows, along, .. } => volume(rows) * extent(along) * each * 2.0,
         Anchor::Contraction(c) => {
             let (m, n, k) = (volume(&c.m), volume(&c.n), volume(&c.k));
             volume(&c.batch) * ((m + n) * k * OPERAND + m * n * k / SUMS + m * n * each)

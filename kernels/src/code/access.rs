@@ -2,6 +2,7 @@
 
 use super::ctype::element_bytes;
 use super::emitter::Emitter;
+use super::nibbles::WORD;
 use crate::group::{Expr, ExprId};
 use aot_ir::dim::{Cond, VarId};
 use aot_ir::{DType, Dim};
@@ -90,7 +91,10 @@ impl<'a> Emitter<'a> {
             let each = match step {
                 Some(s) if s.is(0) && steady => 1.0 / width as f64,
                 Some(s) if s.is(1) => {
-                    let together = self.access_width(access.storage, &access.offset);
+                    let together = match access.store && access.storage.bits() == 4 {
+                        true if self.has_whole_words(&access.offset) => WORD,
+                        _ => self.access_width(access.storage, &access.offset),
+                    };
                     match together {
                         n if n > 1 && steady => 1.0 / n as f64,
                         // Lanes of one thread share lines, which the first-level cache catches.

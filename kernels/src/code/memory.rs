@@ -99,34 +99,11 @@ impl<'a> Emitter<'a> {
         Value { dtype, lanes }
     }
 
-    fn load_nibbles(
-        &mut self,
-        pointer: &str,
-        index: &super::index::Index,
-        guard: &Cond,
-        fallback: &str,
-        storage: DType,
-    ) -> Emit<Value> {
-        let steady = self.lanes_agree(guard) && matches!(index.step, Step::Same);
-        let count = if steady { 1 } else { self.width() };
-        let mut lanes = Vec::with_capacity(count);
-        for lane in 0..count {
-            let at = self.index_at(index, lane, Role::Other).text;
-            let byte = format!("(int)load_one({pointer} + ({at} >> 1))");
-            // The nibble at the top of 32 bits, then shifted down with or without its sign.
-            let top = format!("{byte} << (28 - (int)({at} & 1) * 4)");
-            let mut text = if storage == DType::I4 {
-                format!("({top}) >> 28")
-            } else {
-                format!("(int)((unsigned)({top}) >> 28)")
-            };
-            if self.scope.decide_cond(guard) != Some(true) {
-                let condition = self.cond_at(guard, lane, Role::Other)?;
-                text = format!("{condition} ? {text} : {fallback}");
-            }
-            lanes.push(self.scalar(DType::I32, &text));
-        }
-        Ok(Value { dtype: DType::I32, lanes })
+    /// Does several stores at all lanes: all values, then all stores, so that nothing is read after the
+    /// first write.
+    pub fn store_all(&mut self, stores: &[&Store]) -> Emit<()> {
+        let values = stores.iter().map(|s| self.stored_value(s)).collect::<Emit<Vec<_>>>()?;
+        stores.iter().zip(&values).try_for_each(|(s, v)| self.store_value(s, v))
     }
 
     /// Does a store at all lanes.
@@ -161,9 +138,9 @@ impl<'a> Emitter<'a> {
     pub fn store_value(&mut self, store: &Store, value: &Value) -> Emit<()> {
         let role = Role::Operand(store.operand);
         let storage = self.storage(store.operand);
-        let Some(_) = element_bytes(storage) else {
-            return Err(self.unsupported("a store of packed 4-bit integers"));
-        };
+        if storage.bits() == 4 {
+            return self.store_nibbles(store, value);
+        }
         let element = storage_type(storage);
         let steady = self.lanes_agree(&store.guard);
         let index = self.index(&store.offset, role)?;

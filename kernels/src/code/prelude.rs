@@ -14,7 +14,7 @@ pub enum Part {
     Pack,
     /// Atomic updates.
     Atomics,
-    /// Reductions over threads.
+    /// Exchange between the threads of a warp.
     Reduce,
 }
 

@@ -44,6 +44,24 @@ pub enum Anchor {
         /// Reductions in order.
         stages: Vec<Stage>,
     },
+    /// For every row, the running combination along one variable, in order.
+    ///
+    /// `Acc(0)` is, at every element, the combination of the values up to it. Stores are done at every
+    /// element.
+    Scan {
+        /// Variables that number the rows, outermost first.
+        rows: Vec<VarId>,
+        /// Numbers a row's elements.
+        along: VarId,
+        /// What combines; seeks no index.
+        op: FoldOp,
+        /// What is combined: uses `rows` and `along`.
+        value: ExprId,
+        /// The element itself is left out.
+        exclusive: bool,
+        /// From the last element to the first.
+        reverse: bool,
+    },
     /// `Acc(0)[batch, m, n] = Σ_k a[batch, m, k] · b[batch, k, n]`: matrix products, and
     /// convolutions as implicit matrix products (then `k` is kernel × channels and `a` is guarded).
     Contraction(Contraction),

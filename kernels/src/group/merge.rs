@@ -28,6 +28,10 @@ impl Group {
                 lists.push((rows.clone(), false));
                 lists.push((over.clone(), stages.iter().any(|s| is_arg(s.op))));
             }
+            Anchor::Scan { rows, along, .. } => {
+                lists.push((rows.clone(), false));
+                lists.push((vec![*along], true));
+            }
             Anchor::Contraction(c) => {
                 lists.extend([&c.batch, &c.m, &c.n, &c.k].map(|l| (l.clone(), false)));
             }
@@ -48,6 +52,7 @@ impl Group {
                 f(rows);
                 f(over);
             }
+            Anchor::Scan { rows, .. } => f(rows),
             Anchor::Contraction(c) => {
                 [&mut c.batch, &mut c.m, &mut c.n, &mut c.k].into_iter().for_each(&mut f);
             }
@@ -87,6 +92,7 @@ impl Group {
     fn drop_trivial(&mut self) {
         let keep = match &self.anchor {
             Anchor::Attention(a) => vec![a.row, a.col, a.qk, a.width],
+            Anchor::Scan { along, .. } => vec![*along],
             _ => Vec::new(),
         };
         let trivial: Vec<VarId> = (0..self.extents.len())

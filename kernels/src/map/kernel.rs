@@ -93,9 +93,7 @@ fn lanes_or_tail(emitter: &mut Emitter<'_>, var: VarId, first: Int, width: usize
     Ok(())
 }
 
-/// All values, then all stores: nothing is read after the first write.
 fn stores(emitter: &mut Emitter<'_>) -> Emit<()> {
-    let group = emitter.group();
-    let values = group.stores.iter().map(|s| emitter.stored_value(s)).collect::<Emit<Vec<_>>>()?;
-    group.stores.iter().zip(&values).try_for_each(|(s, v)| emitter.store_value(s, v))
+    let stores: Vec<_> = emitter.group().stores.iter().collect();
+    emitter.store_all(&stores)
 }

@@ -1,9 +1,9 @@
 //! Neighbouring threads take neighbouring rows; threads behind them share the rows' elements.
 
 use super::exchange;
-use super::problem::{Flat, Problem};
-use super::rows::{bind_flat, do_stores, position};
-use crate::code::{Access, Emit, Emitter, Int, Role};
+use super::problem::Problem;
+use super::rows::position;
+use crate::code::{Access, Emit, Emitter, Flat, Int, Role};
 use crate::group::FoldOp;
 use crate::kernel::Kernel;
 use aot_ir::Dim;
@@ -43,7 +43,7 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
     // Threads beyond the last row repeat it, so that all take part in exchanges.
     emitter.line(format!("const bool live = place < {};", row_count.text));
     emitter.line(format!("const {number} row = live ? place : {} - 1;", row_count.text));
-    bind_flat(&mut emitter, &rows, Int { text: "row".to_owned(), wide });
+    rows.bind(&mut emitter, Int { text: "row".to_owned(), wide });
 
     for (n, stage) in problem.stages.iter().enumerate() {
         emitter.hoist(stage.value, problem.over)?;
@@ -66,14 +66,14 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
         }
         emitter.open("if (live)");
         open_elements(&mut emitter, &elements, deep);
-        do_stores(&mut emitter, &stores)?;
+        emitter.store_all(&stores)?;
         emitter.close();
         emitter.close();
     }
     let stores = problem.row_stores();
     if !stores.is_empty() {
         emitter.open("if (y == 0 && live)");
-        do_stores(&mut emitter, &stores)?;
+        emitter.store_all(&stores)?;
         emitter.close();
     }
 
@@ -137,5 +137,5 @@ fn open_elements(emitter: &mut Emitter<'_>, elements: &Flat, deep: u32) {
         "for ({number} {element} = y; {element} < {}; {element} += {deep})",
         count.text
     ));
-    bind_flat(emitter, elements, Int { text: element, wide });
+    elements.bind(emitter, Int { text: element, wide });
 }

@@ -2,7 +2,6 @@
 
 use crate::code::{Access, Emit, Emitter};
 use crate::group::{Anchor, ExprId, Group, Stage, Store};
-use aot_ir::Dim;
 use aot_ir::dim::VarId;
 
 /// A reduction group; variables are merged.
@@ -12,19 +11,6 @@ pub(super) struct Problem<'a> {
     pub(super) rows: &'a [VarId],
     pub(super) over: &'a [VarId],
     pub(super) stages: &'a [Stage],
-}
-
-/// Coordinates as one number: the variable that runs over lanes comes last.
-#[derive(Clone, Debug)]
-pub(super) struct Flat {
-    /// Outermost first.
-    pub(super) order: Vec<VarId>,
-    /// The last variable's places are taken this many at a time.
-    pub(super) width: usize,
-    /// How many numbers there are.
-    pub(super) count: Dim,
-    /// The most there can be.
-    pub(super) most: i64,
 }
 
 impl<'a> Problem<'a> {
@@ -86,26 +72,5 @@ impl<'a> Problem<'a> {
     pub(super) fn varies(&self, emitter: &Emitter<'_>, id: ExprId) -> bool {
         let vars = &emitter.dependencies().of(id).vars;
         self.over.iter().any(|v| vars.contains(v))
-    }
-}
-
-impl Flat {
-    /// `vars` with `lane` last, which is taken `width` places at a time; `width` divides its extent.
-    pub(super) fn new(
-        emitter: &Emitter<'_>,
-        vars: &[VarId],
-        lane: Option<VarId>,
-        width: usize,
-    ) -> Self {
-        let mut order: Vec<VarId> = vars.iter().copied().filter(|v| Some(*v) != lane).collect();
-        order.extend(lane);
-        let (group, scope) = (emitter.group(), emitter.scope());
-        let steps = |v: &VarId| match Some(*v) == lane {
-            true => scope.floor_div(group.extent(*v), &Dim::from(width as i64)),
-            false => group.extent(*v).clone(),
-        };
-        let count: Dim = order.iter().map(steps).product();
-        let most = scope.interval(&count).hi.max(1);
-        Self { order, width, count, most }
     }
 }

@@ -1,9 +1,9 @@
 //! Threads go along a row.
 
-use super::problem::{Flat, Problem};
+use super::problem::Problem;
 use super::{exchange, kept};
-use crate::code::{Access, Emit, Emitter, Int, Role, Value, compute_type_name};
-use crate::group::{ExprId, Store};
+use crate::code::{Access, Emit, Emitter, Flat, Int, Role, Value, compute_type_name};
+use crate::group::ExprId;
 use crate::kernel::Kernel;
 use aot_ir::Dim;
 use aot_ir::dim::{Cond, VarId};
@@ -55,7 +55,7 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
         emitter.line(format!("const bool live = place < {};", rows.text));
         emitter.line(format!("const {number} row = live ? place : {} - 1;", rows.text));
     }
-    bind_flat(&mut emitter, &row_count, Int { text: "row".to_owned(), wide });
+    row_count.bind(&mut emitter, Int { text: "row".to_owned(), wide });
 
     let mut arrays = Arrays::new();
     for id in schedule.kept.keys() {
@@ -96,7 +96,7 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
         }
         let phase = problem.stages.len();
         let round = open_rounds(&mut emitter, &schedule, &arrays, phase)?;
-        do_stores(&mut emitter, &stores)?;
+        emitter.store_all(&stores)?;
         close_rounds(&mut emitter, &schedule, &mut arrays, phase, &round)?;
         if rows_per_block > 1 {
             emitter.close();
@@ -106,7 +106,7 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
     if !stores.is_empty() {
         let live = if rows_per_block > 1 { " && live" } else { "" };
         emitter.open(format!("if (g == 0{live})"));
-        do_stores(&mut emitter, &stores)?;
+        emitter.store_all(&stores)?;
         emitter.close();
     }
 
@@ -131,36 +131,6 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
 pub(super) fn position(problem: &Problem<'_>) -> Dim {
     let nest = |p: Dim, v: &VarId| p * problem.group.extent(*v) + Dim::var(*v);
     problem.over.iter().fold(Dim::ZERO, nest)
-}
-
-/// All values, then all stores: nothing is read after the first write.
-pub(super) fn do_stores(emitter: &mut Emitter<'_>, stores: &[&Store]) -> Emit<()> {
-    let values = stores.iter().map(|s| emitter.stored_value(s)).collect::<Emit<Vec<_>>>()?;
-    stores.iter().zip(&values).try_for_each(|(s, v)| emitter.store_value(s, v))
-}
-
-/// Binds the variables of a flat number, the last one to lanes if there are several.
-pub(super) fn bind_flat(emitter: &mut Emitter<'_>, flat: &Flat, number: Int) {
-    let mut rest = number;
-    let group = emitter.group();
-    for (i, var) in flat.order.iter().enumerate().rev() {
-        let last = i + 1 == flat.order.len();
-        let width = if last { flat.width } else { 1 };
-        let steps = emitter.scope().floor_div(group.extent(*var), &Dim::from(width as i64));
-        let place = if i == 0 {
-            rest.clone()
-        } else {
-            let steps = emitter.uniform(&steps, Role::Extent(var.0));
-            emitter.split(&mut rest, &steps)
-        };
-        if width > 1 {
-            let first = Int { text: format!("{} * {width}", place.text), wide: place.wide };
-            let first = emitter.constant_int("n", &first);
-            emitter.bind_lanes(*var, first, width);
-        } else {
-            emitter.bind(*var, place);
-        }
-    }
 }
 
 /// Names of the arrays that hold kept values, and how many lanes they hold of each group.
@@ -196,7 +166,7 @@ fn open_rounds(
         emitter.enter();
         unit
     };
-    bind_flat(emitter, elements, Int { text: unit, wide });
+    elements.bind(emitter, Int { text: unit, wide });
     for (id, first) in &schedule.kept {
         if *first < phase {
             let (array, width) = &arrays[id];

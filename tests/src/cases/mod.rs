@@ -4,7 +4,9 @@ mod attention;
 mod blocks;
 mod contractions;
 mod movement;
+mod packed;
 mod reductions;
+mod scans;
 
 use crate::net::Net;
 use aot_ir::{Graph, Op};
@@ -88,6 +90,8 @@ pub fn all() -> Vec<Case> {
     blocks::all(&mut out);
     contractions::all(&mut out);
     movement::all(&mut out);
+    packed::all(&mut out);
     reductions::all(&mut out);
+    scans::all(&mut out);
     out.list
 }

@@ -126,6 +126,19 @@ impl Builder {
         self.group
     }
 
+    /// The running combination of a value, as `Acc(0)`.
+    pub(crate) fn scan(
+        mut self,
+        rows: &[VarId],
+        along: VarId,
+        (op, value): (FoldOp, ExprId),
+        (exclusive, reverse): (bool, bool),
+    ) -> Group {
+        let rows = rows.to_vec();
+        self.group.anchor = Anchor::Scan { rows, along, op, value, exclusive, reverse };
+        self.group
+    }
+
     pub(crate) fn map(mut self, space: &[VarId]) -> Group {
         self.group.anchor = Anchor::Map { space: space.to_vec() };
         self.group

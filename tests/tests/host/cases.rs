@@ -138,16 +138,28 @@ fn scatter_add(storage: DType, combine: ScatterReduction) -> Group {
     b.map(&[i, j])
 }
 
-/// Every storage type that has bytes of its own, converted to another.
-fn conversion(from: DType, to: DType) -> Group {
+/// Every storage type, converted to another.
+fn conversion(from: DType, to: DType, count: i64) -> Group {
     let mut b = Builder::new("cast");
-    let i = b.var(61);
-    let x = b.operand(from, 61);
-    let y = b.operand(to, 61);
+    let i = b.var(count);
+    let x = b.operand(from, count);
+    let y = b.operand(to, count);
     let x = b.load(x, var(i));
     let x = b.cast(x, to);
     b.store(y, var(i), x);
     b.map(&[i])
+}
+
+/// Rows of five 4-bit elements from columns, or to the end of longer rows.
+fn packed(part: bool) -> Group {
+    let mut b = Builder::new("pack");
+    let (i, j) = (b.var(7), b.var(5));
+    let x = b.operand(DType::U8, 35);
+    let row = if part { 9 } else { 5 };
+    let y = b.operand(DType::U4, 7 * row);
+    let x = b.load(x, var(j) * 7 + var(i));
+    b.store(y, var(i) * row + var(j) + row - 5, x);
+    b.map(&[i, j])
 }
 
 /// A sum over channels of one convolution group with an index map of its own.
@@ -221,8 +233,18 @@ pub(crate) fn maps() -> Vec<Case> {
         ("cast_f32_u32", DType::F32, DType::U32),
         ("cast_f32_u64", DType::F32, DType::U64),
     ] {
-        cases.push(fixed(name, conversion(from, to)));
+        cases.push(fixed(name, conversion(from, to, 61)));
     }
+    for (name, from, to, count) in [
+        ("cast_f32_i4_odd", DType::F32, DType::I4, 61),
+        ("cast_i8_u4_even", DType::I8, DType::U4, 62),
+        ("cast_f16_u4_words", DType::F16, DType::U4, 140_001),
+        ("cast_u8_i4_words", DType::U8, DType::I4, 140_006),
+    ] {
+        cases.push(fixed(name, conversion(from, to, count)));
+    }
+    cases.push(fixed("u4_transposed", packed(false)));
+    cases.push(fixed("u4_part", packed(true)));
     use BinaryOp as B;
     for (name, op, dtype) in [
         ("mod_f32", B::Mod, DType::F32),
@@ -345,5 +367,66 @@ pub(crate) fn reductions() -> Vec<Case> {
     cases.push(fixed("sum_i64", pooled(DType::I64, FoldOp::Sum, [2, 3, 4, 5], false)));
     cases.push(fixed("max_u8", pooled(DType::U8, FoldOp::Max, [2, 32, 4, 5], true)));
     cases.push(fixed("max_f16_big", pooled(DType::F16, FoldOp::Max, [2, 512, 40, 40], true)));
+    cases
+}
+
+/// A running combination of `2 x` along the last axis of `[rows, columns]` or the second one of
+/// `[outer, columns, rows]`, from which `x` is subtracted.
+fn running(
+    storage: DType,
+    op: FoldOp,
+    [outer, columns, rows]: [Dim; 3],
+    flags: (bool, bool),
+) -> Group {
+    let mut b = Builder::new("scan");
+    let (o, j, i) = (b.var(outer.clone()), b.var(columns.clone()), b.var(rows.clone()));
+    let [x, y] = [0; 2].map(|_| b.operand(storage, &outer * &columns * &rows));
+    let flat = (var(o) * &columns + var(j)) * &rows + var(i);
+    let x = b.load(x, flat.clone());
+    let twice = b.binary(BinaryOp::Add, x, x);
+    let dtype = b.dtype(x);
+    let r = b.acc(0, dtype);
+    let r = b.binary(BinaryOp::Sub, r, x);
+    b.store(y, flat, r);
+    b.scan(&[o, i], j, (op, twice), flags)
+}
+
+/// Groups of the family Scan.
+pub(crate) fn scans() -> Vec<Case> {
+    use DType as D;
+    use FoldOp as F;
+    let shape = |s: [i64; 3]| s.map(Dim::from);
+    let mut cases = Vec::new();
+    for (i, n) in [0, 1, 4, 31, 32, 33, 257, 5000].into_iter().enumerate() {
+        for (j, (outer, rows)) in [(5, 1), (3, 37), (1, 1)].into_iter().enumerate() {
+            let (dtype, op) = [
+                (D::I64, F::Sum),
+                (D::F32, F::Max),
+                (D::I32, F::Sum),
+                (D::F64, F::Min),
+                (D::U64, F::Prod),
+            ][(i + 2 * j) % 5];
+            for flags in [(false, false), (true, true), (false, true), (true, false)] {
+                let name = format!("scan_{n}_{outer}_{rows}_{}_{}", flags.0, flags.1).leak();
+                cases.push(fixed(name, running(dtype, op, shape([outer, n, rows]), flags)));
+            }
+        }
+    }
+    for (name, dtype, size) in [
+        ("scan_f16", D::F16, [300, 64, 1]),
+        ("scan_f16_long", D::F16, [2, 4096, 1]),
+        ("scan_bf16_columns", D::Bf16, [2, 40, 300]),
+        ("scan_i8_columns", D::I8, [1, 1000, 20]),
+        ("scan_f32_wide", D::F32, [2, 20, 20_000]),
+    ] {
+        cases.push(fixed(name, running(dtype, F::Sum, shape(size), (true, false))));
+    }
+    for (name, last) in [("scan_dynamic", true), ("scan_dynamic_columns", false)] {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(Symbol::new("n", 0, 100_000, 1));
+        let rows = Dim::from(if last { 1 } else { 6 });
+        let group = running(D::I64, F::Sum, [Dim::from(2), symbols.dim(n), rows], (false, true));
+        cases.push(Case { name, group, symbols, atoms: vec![777] });
+    }
     cases
 }

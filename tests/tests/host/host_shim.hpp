@@ -42,20 +42,40 @@ static void __syncthreads() {
   while (generation == mine) give_way();
 }
 
-template <typename T> static T __shfl_xor_sync(unsigned, T x, int mask) {
+// All threads give a value; each gets that of the thread `from`.
+template <typename T> static T exchanged(T x, unsigned from) {
   unsigned parity = fibres[current].exchanges++ & 1;
   slots[parity][current] = 0;
   memcpy(&slots[parity][current], &x, sizeof(T));
   give_way();
   T y;
-  memcpy(&y, &slots[parity][current ^ (unsigned)mask], sizeof(T));
+  memcpy(&y, &slots[parity][from], sizeof(T));
   return y;
+}
+template <typename T> static T __shfl_xor_sync(unsigned, T x, int mask) {
+  return exchanged(x, current ^ (unsigned)mask);
+}
+template <typename T> static T __shfl_up_sync(unsigned, T x, unsigned distance) {
+  return exchanged(x, current % 32 < distance ? current : current - distance);
+}
+template <typename T> static T __shfl_sync(unsigned, T x, int lane) {
+  return exchanged(x, current / 32 * 32 + (unsigned)lane % 32);
 }
 
 template <typename T> static T __ldg(const T* x) { return *x; }
 template <typename T> static T atomicAdd(T* at, T x) {
   T old = *at;
   *at = old + x;
+  return old;
+}
+template <typename T> static T atomicAnd(T* at, T x) {
+  T old = *at;
+  *at = old & x;
+  return old;
+}
+template <typename T> static T atomicOr(T* at, T x) {
+  T old = *at;
+  *at = old | x;
   return old;
 }
 template <typename T> static T atomicCAS(T* at, T expected, T x) {

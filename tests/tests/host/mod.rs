@@ -9,7 +9,7 @@ use aot_ir::{Arch, DType};
 use aot_kernels::group::{Expr, Group, OperandId};
 use aot_kernels::{Arg, Kernel, kernels_for};
 use cargo_aot::lower::interpret::{Memory, run_group};
-use cases::{Case, maps, reductions};
+use cases::{Case, maps, reductions, scans};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -213,5 +213,11 @@ fn maps_are_right_on_the_host() {
 #[test]
 fn reductions_are_right_on_the_host() {
     let wrong = check("reductions", reductions());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn scans_are_right_on_the_host() {
+    let wrong = check("scans", scans());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,6 +1,6 @@
 //! Properties of kernel texts.
 
-use super::cases::{bias_gelu, maps, reductions};
+use super::cases::{bias_gelu, maps, reductions, scans};
 use aot_ir::{Arch, DType, Symbols};
 use aot_kernels::kernels_for;
 
@@ -26,7 +26,7 @@ fn text_depends_on_structure_alone() {
 #[test]
 fn every_case_has_a_kernel() {
     let folder = std::env::var_os("AOT_KERNEL_TEXTS");
-    for case in maps().into_iter().chain(reductions()) {
+    for case in maps().into_iter().chain(reductions()).chain(scans()) {
         let kernels = kernels_for(&case.group, &case.symbols, Arch::of_capability(80));
         let kernels = kernels.unwrap_or_else(|e| panic!("{}: {e}", case.name));
         for (i, kernel) in kernels.iter().enumerate() {

@@ -258,6 +258,7 @@ fn highest(dtype: DType) -> i64 {
     match dtype {
         DType::I32 => i32::MAX.into(),
         DType::U32 => u32::MAX.into(),
+        DType::U64 => -1,
         _ => i64::MAX,
     }
 }

@@ -112,16 +112,34 @@ impl Memory {
         })
     }
 
-    pub(super) fn write(&mut self, buffer: u32, element: i64, value: Num) -> Option<()> {
+    /// Writes an element of a buffer of `elements`; `None` if it has no such element. Past an odd count of
+    /// packed elements the last byte is filled up with zero.
+    pub(super) fn write(
+        &mut self,
+        buffer: u32,
+        elements: i64,
+        element: i64,
+        value: Num,
+    ) -> Option<()> {
         let dtype = self.dtypes[buffer as usize];
         let at = usize::try_from(element).ok()?;
+        if dtype.bits() == 4 {
+            let byte = self.bytes_mut(buffer).get_mut(at / 2)?;
+            let bits = value.int() as u8 & 15;
+            *byte = match at % 2 {
+                0 if element + 1 == elements => bits,
+                0 => *byte & 0xf0 | bits,
+                _ => *byte & 0x0f | bits << 4,
+            };
+            return Some(());
+        }
         let word = match dtype {
             DType::Bool => u64::from(value.truth()),
             DType::F16 => f16::from_f32(value.float() as f32).to_bits().into(),
             DType::Bf16 => bf16::from_f32(value.float() as f32).to_bits().into(),
             DType::F32 => (value.float() as f32).to_bits().into(),
             DType::F64 => value.float().to_bits(),
-            t if t.is_float() || t.bits() < 8 => return None,
+            t if t.is_float() => return None,
             _ => value.int() as u64,
         };
         let size = dtype.bits() as usize / 8;

@@ -7,7 +7,9 @@ use super::eval::{Folding, Num, Place, for_each};
 use aot_ir::dim::VarId;
 use aot_ir::op::ScatterReduction;
 use aot_ir::{DType, DimError};
-use aot_kernels::group::{Anchor, Attention, Contraction, ExprId, Group, MathType, Stage, Store};
+use aot_kernels::group::{
+    Anchor, Attention, Contraction, ExprId, FoldOp, Group, MathType, Stage, Store,
+};
 use std::cell::RefCell;
 
 /// Why groups could not be executed. Each is a fault of lowering.
@@ -92,6 +94,8 @@ pub fn interpret_observed(
 /// A write that is to be done.
 struct Write {
     buffer: u32,
+    /// Elements that the buffer has.
+    elements: i64,
     element: i64,
     value: Num,
     combine: ScatterReduction,
@@ -116,12 +120,16 @@ pub fn run_group(group: &Group, memory: &mut Memory, atoms: &[i64]) -> Result<()
             Anchor::Reduce { rows, over, stages } => {
                 reduce(place, rows, over, stages, &mut writes)?;
             }
+            Anchor::Scan { rows, along, op, value, exclusive, reverse } => {
+                let flags = (*exclusive, *reverse);
+                scan(place, rows, *along, (*op, *value), flags, &mut writes)?;
+            }
             Anchor::Contraction(c) => contraction(place, c, &mut writes)?,
             Anchor::Attention(a) => attention(place, a, &mut writes)?,
             _ => return Err(InterpretError::Malformed(group.label.clone(), "unknown anchor")),
         }
     }
-    for Write { buffer, element, value, combine } in writes {
+    for Write { buffer, elements, element, value, combine } in writes {
         let bounds = || InterpretError::Bounds { group: group.label.clone(), buffer, element };
         let value = match combine {
             ScatterReduction::None => value,
@@ -130,7 +138,7 @@ pub fn run_group(group: &Group, memory: &mut Memory, atoms: &[i64]) -> Result<()
                 combined(combine, old, value)
             }
         };
-        memory.write(buffer, element, value).ok_or_else(bounds)?;
+        memory.write(buffer, elements, element, value).ok_or_else(bounds)?;
     }
     Ok(())
 }
@@ -184,8 +192,10 @@ impl Place<'_> {
 
     fn store(&self, store: &Store, out: &mut Vec<Write>) -> Result<()> {
         if self.holds(&store.guard)? {
+            let operand = &self.group.operands[store.operand.index()];
             out.push(Write {
-                buffer: self.group.operands[store.operand.index()].buffer,
+                buffer: operand.buffer,
+                elements: self.dim(&operand.elements)?,
                 element: self.dim(&store.offset)?,
                 value: self.eval(store.value)?,
                 combine: store.combine,
@@ -236,6 +246,37 @@ fn reduce(
         }
         place.each(over, &mut || place.stores(Some(true), out))?;
         place.stores(Some(false), out)?;
+    }
+    Ok(())
+}
+
+fn scan(
+    mut place: Place<'_>,
+    rows: &[VarId],
+    along: VarId,
+    (op, value): (FoldOp, ExprId),
+    (exclusive, reverse): (bool, bool),
+    out: &mut Vec<Write>,
+) -> Result<()> {
+    let group = place.group;
+    let mut all_rows = Vec::new();
+    for_each(rows, &|v| place.dim(group.extent(v)), &mut |coords| {
+        all_rows.push(coords.to_vec());
+        Ok(())
+    })?;
+    let count = place.dim(group.extent(along))?;
+    for row in all_rows {
+        for (var, value) in rows.iter().zip(&row) {
+            place.set(*var, *value);
+        }
+        let mut running = Folding::new(op, group[value].dtype);
+        for step in 0..count {
+            place.set(along, if reverse { count - 1 - step } else { step });
+            let before = running.result();
+            running.add(place.eval(value)?);
+            place.acc = vec![if exclusive { before } else { running.result() }];
+            place.stores(None, out)?;
+        }
     }
     Ok(())
 }
