@@ -9,13 +9,22 @@ use crate::kernel::Kernel;
 use aot_ir::Dim;
 use aot_ir::dim::{Cond, VarId};
 
+/// Threads of a block, where there are enough rows.
 const BLOCK: u32 = 256;
+/// The most threads of a block, where rows are few and long.
+const MOST_BLOCK: u32 = 1024;
 /// Threads along rows, where there are enough rows.
 const ALONG: u32 = 32;
 /// The fewest threads along rows, so that lines are used as a whole.
 const LEAST_ALONG: u32 = 8;
 /// Blocks that a GPU should get at least.
 const FEW_BLOCKS: i64 = 256;
+/// With fewer blocks than this, most of a large GPU idles.
+const IDLE_BLOCKS: i64 = 64;
+/// The fewest elements of a row that are worth a thread, where blocks grow beyond `BLOCK`.
+const LEAST_DEPTH: i64 = 16;
+/// Bytes that memory gives at once: lanes are given up for more blocks down to these.
+const SECTOR: i64 = 32;
 const MOST_LANES: i64 = 8;
 const OVERHEAD: f64 = 6.0;
 /// Static shared memory of a block, in bytes.
@@ -23,17 +32,35 @@ const SHARED_BYTES: i64 = 48 * 1024;
 
 pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Kernel> {
     let accesses = problem.accesses(&emitter);
-    let most_lanes = shared_lanes(problem);
-    let (lane, width) = choose_lanes(problem, &mut emitter, &accesses, most_lanes);
-    let rows = Flat::new(&emitter, problem.rows, lane, width);
     let elements = Flat::new(&emitter, problem.over, None, 1);
+    let most_lanes = shared_lanes(problem, BLOCK).min(MOST_LANES);
+    let (lane, mut width) = choose_lanes(problem, &mut emitter, &accesses, most_lanes);
+    let is_long = elements.most >= i64::from(MOST_BLOCK);
+    let widest = accesses.iter().map(|a| a.bytes()).max().unwrap_or(4);
+    let mut rows = Flat::new(&emitter, problem.rows, lane, width);
+    while is_long
+        && width > 1
+        && rows.most / i64::from(LEAST_ALONG) < IDLE_BLOCKS
+        && width as i64 / 2 * i64::from(LEAST_ALONG) * widest >= SECTOR
+    {
+        width /= 2;
+        rows = Flat::new(&emitter, problem.rows, lane, width);
+    }
     let mut along = ALONG;
     while along > LEAST_ALONG && rows.most / i64::from(along) < FEW_BLOCKS {
         along /= 2;
     }
-    let deep = BLOCK / along;
+    let mut block = BLOCK;
+    while block < MOST_BLOCK
+        && rows.most / i64::from(along) < IDLE_BLOCKS
+        && elements.most / i64::from(2 * block / along) >= LEAST_DEPTH
+        && shared_lanes(problem, 2 * block) >= width as i64
+    {
+        block *= 2;
+    }
+    let deep = block / along;
 
-    let wide = rows.most > i64::from(i32::MAX) - i64::from(BLOCK);
+    let wide = rows.most > i64::from(i32::MAX) - i64::from(block);
     let (number, cast) = if wide { ("long long", "(long long)") } else { ("int", "(int)") };
     let row_count = emitter.uniform(&rows.count, Role::Other);
     emitter.line(format!("const int y = (int)threadIdx.x / {along};"));
@@ -78,7 +105,7 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
     }
 
     let blocks = emitter.scope().ceil_div(&rows.count, &Dim::from(i64::from(along)));
-    let (source, args) = emitter.finish("aot_reduce", BLOCK);
+    let (source, args) = emitter.finish("aot_reduce", block);
     Ok(Kernel {
         source,
         entry: "aot_reduce".to_owned(),
@@ -86,20 +113,20 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
         schedule: format!("reduce, {along} x {deep} threads, {width} rows at a time"),
         when: Cond::always(),
         grid: [blocks, Dim::ONE, Dim::ONE],
-        threads: BLOCK,
+        threads: block,
         shared: 0,
         args,
     })
 }
 
-/// How many lanes the exchange of all stages has shared memory for.
-fn shared_lanes(problem: &Problem<'_>) -> i64 {
+/// How many lanes the exchange of all stages has shared memory for in a block of `threads`.
+fn shared_lanes(problem: &Problem<'_>, threads: u32) -> i64 {
     let bytes = |s: &crate::group::Stage| {
         let index = matches!(s.op, FoldOp::ArgMax { .. } | FoldOp::ArgMin { .. });
         i64::from(problem.group[s.value].dtype.bits().div_ceil(8)) + if index { 8 } else { 0 }
     };
-    let lane = i64::from(BLOCK) * problem.stages.iter().map(bytes).sum::<i64>();
-    (SHARED_BYTES / lane.max(1)).clamp(1, MOST_LANES)
+    let lane = i64::from(threads) * problem.stages.iter().map(bytes).sum::<i64>();
+    SHARED_BYTES / lane.max(1)
 }
 
 fn choose_lanes(
@@ -112,7 +139,7 @@ fn choose_lanes(
     let mut best: Option<(f64, VarId, usize)> = None;
     for var in problem.rows.iter().rev() {
         let mut width = 1;
-        while width <= most_lanes.min(16 / narrowest) {
+        while width <= most_lanes.min(16 / narrowest).max(1) {
             if emitter.divisors().divides(width, problem.group.extent(*var)) {
                 let cost = emitter.access_cost(accesses, *var, width as usize);
                 let cost = cost + OVERHEAD / width as f64;

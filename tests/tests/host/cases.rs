@@ -346,6 +346,8 @@ pub(crate) fn reductions() -> Vec<Case> {
         fixed("softmax_classes", softmax(DType::F32, 6, 6625, true)),
         fixed("softmax_small", softmax(DType::F16, 1000, 4, true)),
         fixed("softmax_columns", softmax(DType::F16, 64, 20, false)),
+        fixed("softmax_columns_long", softmax(DType::F16, 24, 3000, false)),
+        fixed("softmax_columns_odd", softmax(DType::F32, 21, 1030, false)),
         fixed("softmax_long", softmax(DType::F32, 1, 70_000, true)),
     ];
     for (name, op) in [
@@ -366,6 +368,8 @@ pub(crate) fn reductions() -> Vec<Case> {
     }
     cases.push(fixed("sum_i64", pooled(DType::I64, FoldOp::Sum, [2, 3, 4, 5], false)));
     cases.push(fixed("max_u8", pooled(DType::U8, FoldOp::Max, [2, 32, 4, 5], true)));
+    cases.push(fixed("sum_f32_few", pooled(DType::F32, FoldOp::Sum, [1, 64, 64, 64], true)));
+    cases.push(fixed("arg_f64_few", pooled(DType::F64, arg(true), [2, 8, 40, 40], true)));
     cases.push(fixed("max_f16_big", pooled(DType::F16, FoldOp::Max, [2, 512, 40, 40], true)));
     cases
 }
