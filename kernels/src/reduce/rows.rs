@@ -145,7 +145,7 @@ fn open_rounds(
     phase: usize,
 ) -> Emit<String> {
     let elements = &schedule.elements;
-    let wide = elements.most > i64::from(i32::MAX / 2);
+    let wide = elements.most > i64::from(i32::MAX / 2) / elements.width as i64;
     let number = if wide { "long long" } else { "int" };
     let count = emitter.uniform(&elements.count, Role::Other);
     let round = emitter.fresh("c");

@@ -39,7 +39,7 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
 
     let carry = emitter.accumulator(problem.op, problem.dtype(), 1);
     let team = Team::new(&mut emitter, &carry, threads);
-    let wide = elements.most > i64::from(i32::MAX / 2);
+    let wide = elements.most > i64::from(i32::MAX / 2) / width as i64;
     let number = if wide { "long long" } else { "int" };
     let count = emitter.uniform(&elements.count, Role::Extent(problem.along.0));
     let first = emitter.fresh("c");

@@ -2,6 +2,7 @@
 
 mod builder;
 mod cases;
+mod scans;
 mod text;
 
 use aot_ir::exec::Tensor;
@@ -9,7 +10,8 @@ use aot_ir::{Arch, DType};
 use aot_kernels::group::{Expr, Group, OperandId};
 use aot_kernels::{Arg, Kernel, kernels_for};
 use cargo_aot::lower::interpret::{Memory, run_group};
-use cases::{Case, maps, reductions, scans};
+use cases::{Case, maps, reductions};
+use scans::scans;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Properties of kernel texts.
 
-use super::cases::{bias_gelu, maps, reductions, scans};
+use super::cases::{bias_gelu, maps, reductions};
+use super::scans::scans;
 use aot_ir::{Arch, DType, Symbols};
 use aot_kernels::kernels_for;
 
