@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 const WARM_UP: usize = 20;
-const RUNS: usize = 200;
+const RUNS: std::ops::RangeInclusive<usize> = 30..=200;
+/// What a size's runs should take at most, in milliseconds.
+const SPAN: f64 = 1500.0;
 
 fn main() -> Result<(), Failure> {
     let mut args = std::env::args().skip(1);
@@ -66,22 +68,23 @@ fn bench(root: &Path, device: &Device, images: &[Bytes], entry: &Entry) -> Resul
         let start = Instant::now();
         once()?;
         let first_ms = start.elapsed().as_secs_f64() * 1e3;
+        let runs = ((SPAN / first_ms) as usize).clamp(*RUNS.start(), *RUNS.end());
         for _ in 0..WARM_UP {
             once()?;
         }
-        let mut times = (0..RUNS).map(|_| once()).collect::<Result<Vec<f64>, _>>()?;
+        let mut times = (0..runs).map(|_| once()).collect::<Result<Vec<f64>, _>>()?;
         times.sort_by(f64::total_cmp);
         let start = Instant::now();
-        for _ in 0..RUNS {
+        for _ in 0..runs {
             once()?;
         }
-        let wall_ms = start.elapsed().as_secs_f64() * 1e3 / RUNS as f64;
+        let wall_ms = start.elapsed().as_secs_f64() * 1e3 / runs as f64;
         println!(
             "{}",
             serde_json::json!({
                 "name": entry.name, "precision": entry.precision, "sizes": sizes,
-                "load_ms": load_ms, "first_ms": first_ms, "median_ms": times[RUNS / 2],
-                "p99_ms": times[RUNS * 99 / 100], "wall_ms": wall_ms,
+                "load_ms": load_ms, "first_ms": first_ms, "runs": runs, "median_ms": times[runs / 2],
+                "p99_ms": times[runs * 99 / 100], "wall_ms": wall_ms,
             })
         );
     }
