@@ -1,5 +1,6 @@
 //! Facts about a graph that fusion decides by.
 
+use super::logarithm::before_logarithms;
 use super::options::{LowerOptions, Precision};
 use super::small_constant;
 use aot_ir::op::{BinaryOp, PadMode, UnaryOp};
@@ -50,6 +51,8 @@ pub(super) struct Analysis<'g> {
     /// The greatest finite number of the graph that a value may have got, as masks have the least float:
     /// see [`greatest`].
     greatest: Vec<f64>,
+    /// By node: see [`before_logarithms`].
+    before_logarithm: Vec<bool>,
     /// Nodes in order of execution: those of constants first.
     pub(super) order: Vec<NodeId>,
     /// Position of every node in `order`.
@@ -112,6 +115,7 @@ impl<'g> Analysis<'g> {
             is_const,
             is_activation,
             greatest: greatest(graph),
+            before_logarithm: before_logarithms(graph),
             order,
             position,
             last_anchor,
@@ -163,7 +167,15 @@ impl<'g> Analysis<'g> {
     }
 
     fn precision(&self, node: &Node) -> Precision {
-        self.options.precision_of(&node.name)
+        let flows = |v: &ValueId| match self.graph[*v].def {
+            Def::Node(id, _) => self.before_logarithm[id.index()],
+            _ => false,
+        };
+        match self.options.named(&node.name) {
+            Some(precision) => precision,
+            None if node.outputs.first().is_some_and(flows) => Precision::F32,
+            None => self.options.precision,
+        }
     }
 
     /// How a value that is kept in memory is stored.

@@ -14,6 +14,7 @@ mod fuse;
 mod groups;
 mod homes;
 pub mod interpret;
+mod logarithm;
 mod options;
 mod order;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! What the manifest says about lowering.
 
-/// What matrix units compute in.
+/// What matrix units compute in. Sums of products that flow into a logarithm are computed in binary32
+/// unless `precision_for` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// Binary32 throughout.
@@ -23,10 +24,10 @@ pub struct LowerOptions {
 }
 
 impl LowerOptions {
-    /// The precision of the node of this name.
-    pub fn precision_of(&self, node: &str) -> Precision {
+    /// The precision that `precision_for` gives the node of this name.
+    pub fn named(&self, node: &str) -> Option<Precision> {
         let found = self.precision_for.iter().find(|(pattern, _)| matches(pattern, node));
-        found.map_or(self.precision, |(_, p)| *p)
+        found.map(|(_, precision)| *precision)
     }
 }
 
