@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use aot_ir::exec::{Executor, Tensor};
+use aot_ir::exec::{ExecError, Executor, Tensor};
 use aot_ir::{Constant, DType};
 use aot_tests::compare::first_difference;
 use cargo_aot::import::{
@@ -64,12 +64,13 @@ impl Trial {
 
     /// Runs it on the reference executor.
     pub fn run(&self) -> Outcome {
-        let run = || -> Result<Vec<Tensor>, aot_ir::exec::ExecError> {
+        let run = || -> Result<Vec<Tensor>, ExecError> {
             let inputs = self.inputs.iter().map(Tensor::from_constant);
             Executor::new(&self.imported.graph)?.run(&inputs.collect::<Result<Vec<_>, _>>()?)
         };
         let found = match run() {
             Ok(found) => found,
+            Err(error @ ExecError::Guard(_)) => return Outcome::Unequal(error.to_string()),
             Err(error) => return Outcome::Run(error.to_string()),
         };
         if found.len() != self.expected.len() {

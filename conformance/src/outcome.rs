@@ -13,6 +13,8 @@ pub enum Outcome {
     Data(String),
     /// The importer says that the model is wrong.
     Import(String),
+    /// Two run-time sizes, which import takes to be equal where they broadcast, differ in the case.
+    Unequal(String),
     /// The executor failed.
     Run(String),
     /// An output is wrong.
@@ -27,6 +29,7 @@ impl Outcome {
             Self::Unsupported(_) => "unsupported",
             Self::Data(_) => "data",
             Self::Import(_) => "import",
+            Self::Unequal(_) => "unequal",
             Self::Run(_) => "run",
             Self::Wrong(_) => "wrong",
         }
@@ -40,6 +43,7 @@ impl fmt::Display for Outcome {
             Self::Unsupported(text)
             | Self::Data(text)
             | Self::Import(text)
+            | Self::Unequal(text)
             | Self::Run(text)
             | Self::Wrong(text) => write!(f, "{}: {text}", self.kind()),
         }
