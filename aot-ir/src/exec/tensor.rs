@@ -7,8 +7,8 @@ use half::{bf16, f16};
 use std::fmt;
 use std::sync::Arc;
 
-/// Elements by storage class. Integers are held in the signed type of their width (4-bit ones and
-/// `Bool` in bytes, signed ones extended), floats narrower than `F32` as `f32`, in wide mode all floats as
+/// Elements by storage class. Integers are held in the signed type of their width (those below 8
+/// bits and `Bool` in bytes, signed ones extended), floats narrower than `F32` as `f32`, in wide mode all floats as
 /// `f64`.
 // Public for the sealed trait below only.
 #[allow(unreachable_pub)]
@@ -212,7 +212,9 @@ impl Tensor {
     /// The elements as `i64`: floats truncated, `U64` wrapped.
     pub fn to_i64(&self) -> Vec<i64> {
         match (&*self.data, self.dtype) {
-            (Data::B8(v), DType::I8 | DType::I4) => v.iter().map(|&x| i64::from(x as i8)).collect(),
+            (Data::B8(v), t) if t.is_signed_int() => {
+                v.iter().map(|&x| i64::from(x as i8)).collect()
+            }
             (Data::B8(v), _) => v.iter().map(|&x| i64::from(x)).collect(),
             (Data::B16(v), DType::U16) => v.iter().map(|&x| i64::from(x as u16)).collect(),
             (Data::B16(v), _) => v.iter().map(|&x| i64::from(x)).collect(),
@@ -301,7 +303,7 @@ pub(super) fn storage(dtype: DType, wide: bool) -> Storage {
         _ if dtype.is_float() && wide => Storage::F64,
         _ if dtype.is_float() => Storage::F32,
         _ => match dtype.bits() {
-            4 | 8 => Storage::B8,
+            2 | 4 | 8 => Storage::B8,
             16 => Storage::B16,
             32 => Storage::B32,
             _ => Storage::B64,
@@ -315,6 +317,8 @@ pub(super) fn wrap(dtype: DType, v: i64) -> i64 {
         DType::Bool => i64::from(v != 0),
         DType::I4 => (v << 60) >> 60,
         DType::U4 => v & 15,
+        DType::I2 => (v << 62) >> 62,
+        DType::U2 => v & 3,
         DType::I8 => i64::from(v as i8),
         DType::U8 => i64::from(v as u8),
         DType::I16 => i64::from(v as i16),

@@ -100,6 +100,11 @@ fn casts_saturate_round_and_wrap() {
     check(Op::Cast(DType::I4), &[i(&[2], &[9, -8])], &[2], &[-7.0, -8.0]);
     check(Op::Cast(DType::Bf16), &[f(&[1], &[1.01])], &[1], &[1.0078125]);
     check(Op::Cast(DType::F8E4M3), &[f(&[1], &[0.07])], &[1], &[0.0703125]);
+    check(Op::Cast(DType::F4E2M1), &[f(&[3], &[2.4, -100.0, 0.3])], &[3], &[2.0, -6.0, 0.5]);
+    check(Op::Cast(DType::F8E8M0), &[f(&[3], &[2.9, 3.0, 0.7])], &[3], &[2.0, 4.0, 0.5]);
+    check(Op::Cast(DType::I2), &[f(&[3], &[-9.0, 9.0, -1.5])], &[3], &[-2.0, 1.0, -1.0]);
+    check(Op::Cast(DType::I2), &[i(&[3], &[-9, 2, 5])], &[3], &[-1.0, -2.0, 1.0]);
+    check(Op::Cast(DType::U2), &[i(&[2], &[-1, 6])], &[2], &[3.0, 2.0]);
 }
 
 #[test]
@@ -107,6 +112,12 @@ fn bytes_of_narrow_types() {
     let nibbles = Tensor::from_bytes(DType::I4, vec![3], &[0xf1, 0x08]).expect("two bytes");
     assert_eq!(nibbles.to_i64(), [1, -1, -8]);
     assert_eq!(nibbles.to_bytes(), [0xf1, 0x08]);
+    let pairs = Tensor::from_bytes(DType::I2, vec![5], &[0b00_01_10_11, 0b10]).expect("two bytes");
+    assert_eq!(pairs.to_i64(), [-1, -2, 1, 0, -2]);
+    assert_eq!(pairs.to_bytes(), [0b00_01_10_11, 0b10]);
+    let floats = Tensor::from_bytes(DType::F4E2M1, vec![3], &[0xa2, 0x07]).expect("two bytes");
+    assert_eq!(floats.to_f64(), [1.0, -1.0, 6.0]);
+    assert_eq!(floats.to_bytes(), [0xa2, 0x07]);
     let half = Tensor::from_bytes(DType::F16, vec![1], &[0x00, 0x3c]).expect("two bytes");
     assert_eq!(half.to_f64(), [1.0]);
     assert!(Tensor::from_bytes(DType::F16, vec![2], &[0]).is_err());

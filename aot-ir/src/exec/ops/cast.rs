@@ -51,7 +51,7 @@ fn to_f32(x: &Tensor) -> Vec<f32> {
         out
     }
     match (x.data(), x.dtype()) {
-        (Data::B8(v), DType::I8 | DType::I4) => convert(v, |v| f32::from(v as i8)),
+        (Data::B8(v), DType::I8 | DType::I4 | DType::I2) => convert(v, |v| f32::from(v as i8)),
         (Data::B8(v), _) => convert(v, f32::from),
         (Data::B16(v), DType::U16) => convert(v, |v| f32::from(v as u16)),
         (Data::B16(v), _) => convert(v, f32::from),
@@ -76,6 +76,8 @@ fn saturate(to: DType, v: f64) -> i64 {
         DType::I8 => i64::from(v as i8),
         DType::I4 => (v as i64).clamp(-8, 7),
         DType::U4 => (v as i64).clamp(0, 15),
+        DType::I2 => (v as i64).clamp(-2, 1),
+        DType::U2 => (v as i64).clamp(0, 3),
         _ => wrap(to, v as i64),
     }
 }

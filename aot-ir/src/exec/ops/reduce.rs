@@ -1,6 +1,7 @@
 //! Reductions.
 
 use super::super::error::ExecError;
+use super::super::narrow::NarrowFloat;
 use super::super::support::parts;
 use super::super::tensor::{Data, Tensor, wrap};
 use super::float::Float;
@@ -49,9 +50,13 @@ pub(in crate::exec) fn reduce(
             return Ok(Tensor::from_i64(dtype, shape.to_vec(), values));
         }
     };
-    if m.n == 0 && dtype == DType::F8E4M3 && matches!(op, ReduceOp::Max | ReduceOp::Min) {
+    if m.n == 0
+        && matches!(op, ReduceOp::Max | ReduceOp::Min)
+        && let Some(format) = NarrowFloat::of(dtype)
+        && !format.round(f64::INFINITY).is_infinite()
+    {
         // A type without infinities: its lowest and highest values.
-        let limit = if op == ReduceOp::Max { -448.0 } else { 448.0 };
+        let limit = if op == ReduceOp::Max { -format.max() } else { format.max() };
         out = Data::F64(vec![limit; out.len()]);
         return Ok(Tensor::raw(dtype, shape.to_vec(), out).narrowed());
     }

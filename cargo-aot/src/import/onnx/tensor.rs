@@ -30,19 +30,19 @@ pub(super) fn dtype(code: i32) -> Result<DType, String> {
         13 => return Ok(DType::U64),
         16 => return Ok(DType::Bf16),
         17 => return Ok(DType::F8E4M3),
+        18 => return Ok(DType::F8E4M3Fnuz),
         19 => return Ok(DType::F8E5M2),
+        20 => return Ok(DType::F8E5M2Fnuz),
         21 => return Ok(DType::U4),
         22 => return Ok(DType::I4),
+        23 => return Ok(DType::F4E2M1),
+        24 => return Ok(DType::F8E8M0),
+        25 => return Ok(DType::U2),
+        26 => return Ok(DType::I2),
         0 => "undefined",
         8 => "string",
         14 => "complex64",
         15 => "complex128",
-        18 => "float8e4m3fnuz",
-        20 => "float8e5m2fnuz",
-        23 => "float4e2m1",
-        24 => "float8e8m0",
-        25 => "uint2",
-        26 => "int2",
         _ => return Err(format!("element type {code} is not known")),
     };
     Err(format!("element type {other} is not supported"))
@@ -120,7 +120,11 @@ fn typed(tensor: &TensorProto, dtype: DType, elements: u64) -> Result<Vec<u8>, S
         DType::U64 | DType::U32 => tensor.uint64_data.len(),
         _ => tensor.int32_data.len(),
     };
-    let needed = if dtype.bits() == 4 { elements.div_ceil(2) } else { elements };
+    // Elements of less than 8 bits are packed as in raw data, a byte to an entry.
+    let needed = match dtype.bits() {
+        bits @ ..8 => elements.div_ceil(u64::from(8 / bits)),
+        _ => elements,
+    };
     if stored as u64 != needed {
         return Err(format!("{stored} elements are stored where {needed} are needed"));
     }

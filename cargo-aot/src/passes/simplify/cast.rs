@@ -11,12 +11,12 @@ fn lossless(from: DType, to: DType) -> bool {
     }
     match (from.is_float(), to.is_float()) {
         (true, true) => {
-            let narrow = |t: DType| t.bits() == 8;
+            let narrow = DType::is_narrow_float;
             match (from, to) {
                 (_, DType::F64) => true,
                 (f, DType::F32) => f != DType::F64,
-                (f, DType::F16) => narrow(f),
-                // E5M2 and E4M3 both fit the exponent and fraction of bfloat16.
+                // All but the powers of two fit the exponent of binary16, all that of bfloat16.
+                (f, DType::F16) => narrow(f) && f != DType::F8E8M0,
                 (f, DType::Bf16) => narrow(f),
                 _ => false,
             }

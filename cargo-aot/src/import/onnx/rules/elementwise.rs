@@ -4,6 +4,7 @@ use super::super::builder::{OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use super::table::{Entry, onnx, since};
 use aot_ir::DType;
+use aot_ir::exec::NarrowFloat;
 use aot_ir::op::{BinaryOp, UnaryOp};
 
 pub(super) const RULES: &[Entry] = &[
@@ -153,34 +154,53 @@ fn cast(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     }
 }
 
-/// ONNX's Cast: to 8-bit floats it saturates unless told not to, to 4-bit integers it wraps.
+/// ONNX's Cast: to narrow floats it saturates unless told not to, to integers of less than 8 bits it wraps.
 fn cast_as_asked(c: &mut Call<'_>, x: Tensor, to: DType) -> OpResult {
-    if to.bits() == 4 && c.dtype(x) != to {
+    if to.is_int() && to.bits() < 8 && c.dtype(x) != to {
+        let count = f64::from(1u32 << to.bits());
         let wide = c.cast(x, DType::I32)?;
-        let low = c.with(BinaryOp::Mod, wide, 16.0)?;
-        if to == DType::U4 {
+        let low = c.with(BinaryOp::Mod, wide, count)?;
+        if !to.is_signed_int() {
             return c.cast(low, to);
         }
-        let negative = c.with(BinaryOp::Ge, low, 8.0)?;
-        let wrapped = c.with(BinaryOp::Sub, low, 16.0)?;
+        let negative = c.with(BinaryOp::Ge, low, count / 2.0)?;
+        let wrapped = c.with(BinaryOp::Sub, low, count)?;
         let value = c.select(negative, wrapped, low)?;
         return c.cast(value, to);
     }
+    let x = if to == DType::F8E8M0 { rounded_power(c, x)? } else { x };
     if c.flag("saturate", true) { cast_saturated(c, x, to) } else { c.cast(x, to) }
+}
+
+/// A power of two near `x`, as the attribute `round_mode` says; what is below the smallest one becomes it.
+fn rounded_power(c: &mut Call<'_>, x: Tensor) -> OpResult {
+    let mode = c.text("round_mode", "up");
+    if !matches!(mode.as_str(), "up" | "down" | "nearest") {
+        return wrong(format!("round_mode is `{mode}`"));
+    }
+    if mode == "nearest" || c.dtype(x) == DType::F8E8M0 {
+        return Ok(x);
+    }
+    let mut x = c.cast(x, DType::F32)?;
+    if c.flag("saturate", true) {
+        x = c.with(BinaryOp::Min, x, 2f64.powi(127))?;
+    }
+    let power = c.cast(x, DType::F8E8M0)?;
+    let power = c.cast(power, DType::F32)?;
+    let (off, factor) = if mode == "up" { (BinaryOp::Lt, 2.0) } else { (BinaryOp::Gt, 0.5) };
+    let off = c.binary(off, power, x)?;
+    let other = c.with(BinaryOp::Mul, power, factor)?;
+    c.select(off, other, power)
 }
 
 /// A conversion in which what is too large becomes the type's largest number.
 pub(super) fn cast_saturated(c: &mut Call<'_>, x: Tensor, to: DType) -> OpResult {
-    let most = match to {
-        DType::F8E4M3 => 448.0,
-        DType::F8E5M2 => 57344.0,
-        _ => return c.cast(x, to),
+    let Some(format) = NarrowFloat::of(to).filter(|_| c.dtype(x) != to) else {
+        return c.cast(x, to);
     };
-    if c.dtype(x) == to {
-        return Ok(x);
-    }
-    let x = c.with(BinaryOp::Max, x, -most)?;
-    let x = c.with(BinaryOp::Min, x, most)?;
+    let x = if c.dtype(x).is_float() { x } else { c.cast(x, DType::F32)? };
+    let x = c.with(BinaryOp::Max, x, -format.max())?;
+    let x = c.with(BinaryOp::Min, x, format.max())?;
     c.cast(x, to)
 }
 

@@ -19,6 +19,7 @@ mod pool_indices;
 mod pooling;
 mod quantized;
 mod recurrent;
+mod recurrent_weights;
 mod reduction;
 mod regions;
 mod resample;

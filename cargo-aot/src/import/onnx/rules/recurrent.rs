@@ -3,14 +3,16 @@
 use super::super::builder::{OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use super::activation::{hard_sigmoid, leaky, softplus};
-use super::table::{Entry, onnx};
+use super::recurrent_weights::Weights;
+use super::table::{Entry, microsoft, onnx};
 use aot_ir::op::{BinaryOp, UnaryOp};
 use aot_ir::{DType, Dim, Op};
 
 pub(super) const RULES: &[Entry] = &[
-    onnx("LSTM", |c| layer(c, Kind::Lstm)),
-    onnx("GRU", |c| layer(c, Kind::Gru)),
-    onnx("RNN", |c| layer(c, Kind::Rnn)),
+    onnx("LSTM", |c| layer(c, Kind::Lstm, false)),
+    onnx("GRU", |c| layer(c, Kind::Gru, false)),
+    onnx("RNN", |c| layer(c, Kind::Rnn, false)),
+    microsoft("DynamicQuantizeLSTM", |c| layer(c, Kind::Lstm, true)),
 ];
 
 /// Most steps that are unrolled.
@@ -84,10 +86,10 @@ impl Activation {
 /// Weights and settings of one direction.
 struct Cell {
     kind: Kind,
-    /// `[in, gates·h]`.
-    w: Tensor,
-    /// `[h, gates·h]`.
-    r: Tensor,
+    /// Of the input.
+    w: Weights,
+    /// Of the state.
+    r: Weights,
     /// `[gates·h]` each: of the input and of the state.
     bias: Option<(Tensor, Tensor)>,
     /// `[3·h]`: input, output, forget.
@@ -138,7 +140,7 @@ impl Cell {
 
     /// `h R + bias`.
     fn state_share(&self, c: &mut Call<'_>, h: Tensor) -> OpResult {
-        let share = c.op(Op::MatMul, &[h, self.r])?;
+        let share = self.r.product(c, h)?;
         match self.bias {
             Some((_, bias)) => c.sum(share, bias),
             None => Ok(share),
@@ -199,7 +201,8 @@ impl Cell {
             c.product(r, linear)?
         } else {
             let reset = c.product(r, h)?;
-            let weights = c.slice_axis(self.r, 1, Dim::from(2 * hidden), hidden.into(), 1)?;
+            let weights =
+                c.slice_axis(self.r.matrix, 1, Dim::from(2 * hidden), hidden.into(), 1)?;
             let linear = c.op(Op::MatMul, &[reset, weights])?;
             match self.bias {
                 Some((_, bias)) => {
@@ -219,7 +222,7 @@ impl Cell {
     }
 }
 
-fn layer(c: &mut Call<'_>, kind: Kind) -> OpResult<Vec<Tensor>> {
+fn layer(c: &mut Call<'_>, kind: Kind, quantized: bool) -> OpResult<Vec<Tensor>> {
     let mut x = c.x(0)?;
     let batch_first = c.flag("layout", false);
     if c.rank(x) != 3 {
@@ -248,7 +251,7 @@ fn layer(c: &mut Call<'_>, kind: Kind) -> OpResult<Vec<Tensor>> {
     let lengths = lengths(c, steps, &batch)?;
     let (mut outputs, mut last, mut last_cell) = (Vec::new(), Vec::new(), Vec::new());
     for (d, &backward) in directions.iter().enumerate() {
-        let cell = cell(c, kind, d, directions.len())?;
+        let cell = cell(c, kind, d, directions.len(), quantized)?;
         let state = |c: &mut Call<'_>, n: usize| -> OpResult {
             match c.opt(n) {
                 Some(t) => {
@@ -297,7 +300,13 @@ fn lengths(c: &mut Call<'_>, steps: i64, batch: &Dim) -> OpResult<Option<Tensor>
     }
 }
 
-fn cell(c: &mut Call<'_>, kind: Kind, d: usize, directions: usize) -> OpResult<Cell> {
+fn cell(
+    c: &mut Call<'_>,
+    kind: Kind,
+    d: usize,
+    directions: usize,
+    quantized: bool,
+) -> OpResult<Cell> {
     let at = Dim::from(d as i64);
     let own = |c: &mut Call<'_>, n: usize| -> OpResult<Option<Tensor>> {
         match c.opt(n) {
@@ -305,9 +314,11 @@ fn cell(c: &mut Call<'_>, kind: Kind, d: usize, directions: usize) -> OpResult<C
             None => Ok(None),
         }
     };
-    let (Some(w), Some(r)) = (own(c, 1)?, own(c, 2)?) else { return wrong("weights are missing") };
-    let (w, r) = (c.transpose_last(w)?, c.transpose_last(r)?);
-    let Some(hidden) = c.shape(r)[0].as_const() else { return wrong("the state's size varies") };
+    let w = Weights::read(c, 1, &at, quantized)?;
+    let r = Weights::read(c, 2, &at, quantized)?;
+    let Some(hidden) = c.shape(r.matrix)[0].as_const() else {
+        return wrong("the state's size varies");
+    };
     let gates = kind.gates();
     let bias = match own(c, 3)? {
         Some(b) => {
@@ -359,7 +370,7 @@ fn direction(
     backward: bool,
     lengths: Option<Tensor>,
 ) -> OpResult<(Tensor, Tensor, Tensor)> {
-    let mut shares = c.op(Op::MatMul, &[x, cell.w])?;
+    let mut shares = cell.w.product(c, x)?;
     if let Some((bias, _)) = cell.bias {
         shares = c.sum(shares, bias)?;
     }
