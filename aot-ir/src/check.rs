@@ -115,7 +115,7 @@ mod tests {
         let mut damaged = graph.clone();
         damaged.inputs.push(y);
         assert!(damaged.check().is_err());
-        graph.symbols.add(Symbol { name: "n".into(), lo: 1, hi: 2, scale: 0, offset: 0 });
+        graph.symbols.add(Symbol { scale: 0, ..Symbol::new("n", 1, 2, 1) });
         assert!(graph.check().is_err());
     }
 

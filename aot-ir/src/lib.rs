@@ -25,7 +25,7 @@ pub mod op;
 mod scalar;
 
 pub use arch::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
-pub use dim::{Dim, DimError, Scope, SymId, Symbol, Symbols};
+pub use dim::{BoundBy, Dim, DimError, Scope, SymId, Symbol, Symbols};
 pub use dtype::DType;
 pub use graph::{
     Bytes, ConstId, Constant, Def, Graph, GraphError, Guard, Node, NodeId, Value, ValueId,

@@ -1,7 +1,7 @@
 //! Values of symbols from the shapes of tensors.
 
 use super::expr::{Atom, Dim, SymId, Term};
-use super::{DimError, Symbols};
+use super::{BoundBy, DimError, Symbols};
 
 /// A tensor's symbolic shape beside the extents it has.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +91,7 @@ pub enum BindError {
 }
 
 /// Finds the atoms of all symbols from the shapes of tensors, by id, and checks every extent.
+/// Symbols that are bound during a run get their greatest atom, which holds every size that they may take.
 ///
 /// # Errors
 /// The first extent that does not fit, or the first symbol that no axis determines.
@@ -141,8 +142,9 @@ pub fn bind(symbols: &Symbols, shapes: &[ShapePattern<'_>]) -> Result<Vec<i64>, 
         *slot = Some((atom_of(symbols, id, size)?, size, pattern.name));
     }
     let mut atoms = Vec::with_capacity(found.len());
-    for ((id, _), slot) in symbols.iter().zip(&found) {
+    for ((id, symbol), slot) in symbols.iter().zip(&found) {
         match slot {
+            _ if symbol.bound_by == BoundBy::Run => atoms.push(symbol.hi),
             Some((atom, _, _)) => atoms.push(*atom),
             None => return Err(BindError::Unbound(name_of(symbols, id))),
         }
@@ -188,7 +190,11 @@ fn name_of(symbols: &Symbols, id: SymId) -> String {
     symbols.get(id).map_or_else(|| format!("s{}", id.0), |s| s.name.clone())
 }
 
-fn atom_of(symbols: &Symbols, id: SymId, size: i64) -> Result<i64, BindError> {
+/// The atom of a symbol at a size.
+///
+/// # Errors
+/// When the size is outside the symbol's range or not on its step.
+pub fn atom_of(symbols: &Symbols, id: SymId, size: i64) -> Result<i64, BindError> {
     let Some(symbol) = symbols.get(id) else {
         return Err(BindError::Unbound(name_of(symbols, id)));
     };
@@ -252,5 +258,15 @@ mod tests {
             "axis 0 of `y` has 2 elements, where the model has batch + h = 33",
         );
         says(&[("y", &[b * 2 + 1, h], &[2, 32])], "nothing gives `batch` a size");
+    }
+
+    #[test]
+    fn what_a_run_binds_takes_its_bound_until_then() {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(Symbol::in_run("n", 0, 12));
+        assert_eq!(bind(&symbols, &[]), Ok(vec![12]));
+        assert_eq!(atom_of(&symbols, n, 0), Ok(0));
+        let error = atom_of(&symbols, n, 13).map_err(|e| e.to_string());
+        assert_eq!(error, Err("`n` is 13, outside 0..=12".to_owned()));
     }
 }

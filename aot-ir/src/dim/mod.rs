@@ -11,9 +11,9 @@ mod scope;
 mod show;
 mod symbols;
 
-pub use bind::{BindError, ShapePattern, bind};
+pub use bind::{BindError, ShapePattern, atom_of, bind};
 pub use eval::{DimError, Env};
 pub use expr::{Atom, Cmp, Cond, Dim, SymId, Term, VarId};
 pub use parse::{ParseDimError, names as expression_names};
 pub use scope::{Interval, Scope};
-pub use symbols::{Symbol, Symbols};
+pub use symbols::{BoundBy, Symbol, Symbols};

@@ -3,6 +3,16 @@
 use super::{Dim, SymId};
 use serde::{Deserialize, Serialize};
 
+/// What gives a symbol its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BoundBy {
+    /// The shapes of inputs, before a run.
+    #[default]
+    Shapes,
+    /// The run itself: a value that it computes, or the turns of a loop.
+    Run,
+}
+
 /// A run-time size: `scale * atom + offset`, where the atom is an integer in `lo..=hi`.
 ///
 /// A size with a step is stored through its atom (a multiple of 32 up to 960 is 32 times an atom in
@@ -19,6 +29,8 @@ pub struct Symbol {
     pub scale: i64,
     /// Size at atom 0.
     pub offset: i64,
+    /// What gives it its size.
+    pub bound_by: BoundBy,
 }
 
 impl Symbol {
@@ -27,15 +39,20 @@ impl Symbol {
     /// `hi` is lowered to the last size that the step reaches; `step` must be positive.
     pub fn new(name: impl Into<String>, lo: i64, hi: i64, step: i64) -> Self {
         let step = step.max(1);
-        let name = name.into();
+        let (name, bound_by) = (name.into(), BoundBy::Shapes);
         if step == 1 {
-            return Self { name, lo, hi, scale: 1, offset: 0 };
+            return Self { name, lo, hi, scale: 1, offset: 0, bound_by };
         }
-        if lo % step == 0 {
-            Self { name, lo: lo / step, hi: hi.div_euclid(step), scale: step, offset: 0 }
-        } else {
-            Self { name, lo: 0, hi: (hi - lo).div_euclid(step), scale: step, offset: lo }
-        }
+        let (lo, hi, offset) = match lo % step {
+            0 => (lo / step, hi.div_euclid(step), 0),
+            _ => (0, (hi - lo).div_euclid(step), lo),
+        };
+        Self { name, lo, hi, scale: step, offset, bound_by }
+    }
+
+    /// A size in `lo..=hi` that is bound during a run.
+    pub fn in_run(name: impl Into<String>, lo: i64, hi: i64) -> Self {
+        Self { bound_by: BoundBy::Run, ..Self::new(name, lo, hi, 1) }
     }
 
     /// Least size.
@@ -86,6 +103,16 @@ impl Symbols {
         }
     }
 
+    /// Whether the symbol is bound during a run; see [`BoundBy`].
+    pub fn in_run(&self, id: SymId) -> bool {
+        self.get(id).is_some_and(|s| s.bound_by == BoundBy::Run)
+    }
+
+    /// Whether an expression mentions a symbol that is bound during a run.
+    pub fn mentions_run(&self, dim: &Dim) -> bool {
+        dim.any(|atom| matches!(atom, super::Atom::Sym(id) if self.in_run(*id)))
+    }
+
     /// All symbols in the order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (SymId, &Symbol)> {
         self.0.iter().enumerate().map(|(i, s)| (SymId(i as u32), s))
@@ -98,7 +125,7 @@ impl Symbols {
     /// The first symbol that is wrong.
     pub fn check(&self) -> Result<(), String> {
         const LARGEST: i64 = 1 << 40;
-        for Symbol { name, lo, hi, scale, offset } in &self.0 {
+        for Symbol { name, lo, hi, scale, offset, .. } in &self.0 {
             let size = |v: i64| v.checked_mul(*scale).and_then(|v| v.checked_add(*offset));
             let sane = |v: &Option<i64>| v.is_some_and(|v| (-LARGEST..=LARGEST).contains(&v));
             let bounded = [Some(*offset), size(*lo), size(*hi)].iter().all(sane);
