@@ -1,7 +1,7 @@
 //! Whether a graph read from a file is one that this crate's functions could have made.
 
 use crate::dim::Atom;
-use crate::{ConstId, Def, Dim, Graph, NodeId, ValueId};
+use crate::{ConstId, DType, Def, Dim, Graph, NodeId, ValueId};
 
 impl Graph {
     /// Checks every index, the topological order, that ranges of sizes are sane, and that types and
@@ -51,7 +51,9 @@ impl Graph {
                 }
             }
             self.check_results(id)?;
+            self.check_sizes(id)?;
         }
+        self.check_bindings()?;
         for (i, input) in self.inputs.iter().enumerate() {
             known(input)?;
             if self[*input].def != Def::Input(i as u32) {
@@ -59,6 +61,56 @@ impl Graph {
             }
         }
         self.outputs.iter().try_for_each(|(_, value)| known(value))
+    }
+
+    /// Whether every symbol that a node mentions is bound before it; operands and results were checked.
+    fn check_sizes(&self, id: NodeId) -> Result<(), String> {
+        let node = &self[id];
+        let shapes = node.outputs.iter().flat_map(|v| &self[*v].shape);
+        let dims: Vec<&Dim> = node.op.dims().into_iter().chain(shapes).collect();
+        if dims.iter().any(|dim| self.has_unbound(dim)) {
+            return Err(format!("node `{}` has a size that nothing gives", node.name));
+        }
+        let late = |size: ValueId| {
+            size.index() >= self.values().len() || self.producer(size).is_some_and(|p| p >= id)
+        };
+        if self.sizes_of(dims).into_iter().any(late) {
+            return Err(format!("node `{}` comes before a size that it needs", node.name));
+        }
+        Ok(())
+    }
+
+    /// Whether an expression mentions a symbol of runs that no binding gives a size.
+    fn has_unbound(&self, dim: &Dim) -> bool {
+        dim.any(|atom| match atom {
+            Atom::Sym(id) => self.symbols.in_run(*id) && self.binding(*id).is_none(),
+            _ => false,
+        })
+    }
+
+    fn check_bindings(&self) -> Result<(), String> {
+        for (i, binding) in self.bindings.iter().enumerate() {
+            let name = self.symbols.get(binding.symbol).map_or("", |s| s.name.as_str());
+            if !self.symbols.in_run(binding.symbol) {
+                return Err(format!("dim `{name}` is not one that a run binds"));
+            }
+            if self.bindings[..i].iter().any(|b| b.symbol == binding.symbol) {
+                return Err(format!("dim `{name}` is bound twice"));
+            }
+            let size = self.values().nth(binding.size.index());
+            if size.is_none_or(|(_, v)| v.dtype != DType::I64 || !v.shape.is_empty()) {
+                return Err(format!("dim `{name}` is bound to no integer"));
+            }
+        }
+        let of_inputs = self.inputs.iter().flat_map(|v| &self[*v].shape);
+        if of_inputs.clone().any(|dim| self.symbols.mentions_run(dim)) {
+            return Err("an input's shape depends on the run".to_owned());
+        }
+        let guards = self.guards.iter().flat_map(|g| [&g.lhs, &g.rhs]);
+        match guards.clone().any(|dim| self.has_unbound(dim)) {
+            true => Err("a guard has a size that nothing gives".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// Whether a value has the type and the extents of a constant.
@@ -100,7 +152,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::op::UnaryOp;
-    use crate::{DType, Dim, Op, Symbol};
+    use crate::{Binding, Op, Symbol};
 
     #[test]
     fn graphs_made_here_pass_and_damaged_ones_do_not() {
@@ -117,6 +169,36 @@ mod tests {
         assert!(damaged.check().is_err());
         graph.symbols.add(Symbol { scale: 0, ..Symbol::new("n", 1, 2, 1) });
         assert!(graph.check().is_err());
+    }
+
+    #[test]
+    fn sizes_are_bound_before_they_are_mentioned() {
+        let mut graph = Graph::new("g");
+        let x = graph.add_input("x", DType::F32, vec![Dim::from(3)]);
+        let n = graph.symbols.add(Symbol::in_run("n", 0, 3));
+        let size = graph.symbols.dim(n);
+        let count = graph.add1(Op::Dims { dims: vec![2.into()], scalar: true }, &[], "count");
+        let count = count.unwrap();
+        let slice =
+            Op::Slice { starts: vec![Dim::ZERO], sizes: vec![size.clone()], steps: vec![1] };
+        let cut = graph.add1(slice, &[x], "cut").unwrap();
+        graph.outputs.push(("y".into(), cut));
+        let says = |graph: &Graph, text: &str| assert_eq!(graph.check(), Err(text.to_owned()));
+        says(&graph, "node `cut` has a size that nothing gives");
+        graph.bindings.push(Binding { symbol: n, size: count });
+        assert_eq!(graph.check(), Ok(()));
+        let mut wrong = graph.clone();
+        wrong.bindings.push(Binding { symbol: n, size: count });
+        says(&wrong, "dim `n` is bound twice");
+        let mut wrong = graph.clone();
+        wrong.bindings[0].size = cut;
+        says(&wrong, "node `cut` comes before a size that it needs");
+        let mut wrong = graph.clone();
+        wrong.bindings[0].size = x;
+        says(&wrong, "dim `n` is bound to no integer");
+        let mut wrong = graph.clone();
+        wrong.add_input("z", DType::F32, vec![size]);
+        says(&wrong, "an input's shape depends on the run");
     }
 
     #[test]

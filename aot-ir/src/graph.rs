@@ -1,7 +1,8 @@
 //! The graph: values, nodes, constants and guards, addressed by typed indices.
 
+use crate::dim::Atom;
 use crate::op::ShapeError;
-use crate::{DType, Dim, Op, Symbols};
+use crate::{DType, Dim, Op, SymId, Symbols};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Index, Range};
@@ -150,6 +151,15 @@ pub struct Guard {
     pub node: String,
 }
 
+/// A symbol that gets its size during a run; see [`Graph::bindings`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The symbol, which is [bound by the run](crate::BoundBy::Run).
+    pub symbol: SymId,
+    /// Its size: an `I64` of rank 0. A size outside the symbol's range ends the run with an error.
+    pub size: ValueId,
+}
+
 /// A model as typed SSA; see the crate's documentation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Graph {
@@ -164,8 +174,11 @@ pub struct Graph {
     pub inputs: Vec<ValueId>,
     /// Outputs in the order of the source model: name and value (one value may have several names).
     pub outputs: Vec<(String, ValueId)>,
-    /// Equalities to check at run time.
+    /// Equalities to check at run time, as soon as the symbols that they mention are bound.
     pub guards: Vec<Guard>,
+    /// Sizes that the run computes, at most one for a symbol. What mentions the symbol (nodes in their attributes or
+    /// the shapes of their results) comes after the node that makes the size.
+    pub bindings: Vec<Binding>,
 }
 
 impl Graph {
@@ -227,6 +240,38 @@ impl Graph {
             }
         }
         uses
+    }
+
+    /// The value that gives a symbol its size during a run, if one does.
+    pub fn binding(&self, symbol: SymId) -> Option<ValueId> {
+        self.bindings.iter().find(|b| b.symbol == symbol).map(|b| b.size)
+    }
+
+    /// The sizes that must be known before an expression has a value.
+    pub fn sizes_of<'d>(&self, dims: impl IntoIterator<Item = &'d Dim>) -> Vec<ValueId> {
+        let mut sizes = Vec::new();
+        if self.bindings.is_empty() {
+            return sizes;
+        }
+        for dim in dims {
+            dim.visit(&mut |atom| {
+                if let Atom::Sym(symbol) = atom
+                    && let Some(size) = self.binding(*symbol)
+                    && !sizes.contains(&size)
+                {
+                    sizes.push(size);
+                }
+            });
+        }
+        sizes
+    }
+
+    /// The sizes that must be known before a node can run: those that its attributes and the shapes of its results
+    /// mention.
+    pub fn sizes_needed(&self, node: NodeId) -> Vec<ValueId> {
+        let node = &self[node];
+        let shapes = node.outputs.iter().flat_map(|v| &self[*v].shape);
+        self.sizes_of(node.op.dims().into_iter().chain(shapes))
     }
 
     /// Adds a graph input.

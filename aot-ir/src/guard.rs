@@ -26,6 +26,11 @@ pub enum GuardError {
 }
 
 impl Guard {
+    /// Whether the equality can be checked before a run: it mentions no symbol that the run binds.
+    pub fn before_run(&self, symbols: &Symbols) -> bool {
+        !symbols.mentions_run(&self.lhs) && !symbols.mentions_run(&self.rhs)
+    }
+
     /// Checks the equality for these atoms of symbols, by id.
     ///
     /// # Errors

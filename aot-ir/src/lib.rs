@@ -10,6 +10,10 @@
 //! canonical form. What could not be proved while a graph was made stands in [`Graph::guards`] and is
 //! checked at run time.
 //!
+//! Some sizes depend on data: how many elements are not zero, say. A [`Symbol`] that is [bound by the run](BoundBy::Run)
+//! stands for one, and a [`Binding`] says which value of the graph gives it. Such a symbol has a range like any other:
+//! its greatest size is what memory is planned for, and a size outside it is an error of the run.
+//!
 //! With feature `exec` (default) the crate holds the reference executor, which defines what every
 //! operator means.
 
@@ -28,7 +32,7 @@ pub use arch::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
 pub use dim::{BoundBy, Dim, DimError, Scope, SymId, Symbol, Symbols};
 pub use dtype::DType;
 pub use graph::{
-    Bytes, ConstId, Constant, Def, Graph, GraphError, Guard, Node, NodeId, Value, ValueId,
+    Binding, Bytes, ConstId, Constant, Def, Graph, GraphError, Guard, Node, NodeId, Value, ValueId,
 };
 pub use guard::GuardError;
 pub use op::Op;

@@ -3,8 +3,9 @@
 use super::error::ExecError;
 use super::operator::run;
 use super::plan::{Step, steps};
+use super::sizes::Sizes;
 use super::tensor::Tensor;
-use crate::dim::{ShapePattern, bind};
+use crate::dim::ShapePattern;
 use crate::{Def, Graph, Node, ValueId};
 
 /// Runs a graph on the CPU.
@@ -48,6 +49,7 @@ impl Executor {
             .iter()
             .flat_map(|step| graph[step.node].inputs.clone())
             .chain(graph.outputs.iter().map(|(_, v)| *v))
+            .chain(graph.bindings.iter().map(|b| b.size))
             .collect();
         for value in needed {
             if let (Some(constant), None) = (graph.constant_of(value), &known[value.index()]) {
@@ -65,6 +67,7 @@ impl Executor {
             graph[step.node].inputs.iter().for_each(|v| keep[v.index()] = true);
         }
         graph.outputs.iter().for_each(|(_, v)| keep[v.index()] = true);
+        graph.bindings.iter().for_each(|b| keep[b.size.index()] = true);
         for (known, keep) in known.iter_mut().zip(keep) {
             if !keep {
                 *known = None;
@@ -95,13 +98,31 @@ impl Executor {
         inputs: &[Tensor],
         observe: &mut dyn FnMut(ValueId, &Tensor),
     ) -> Result<Vec<Tensor>, ExecError> {
+        self.run_sized(inputs, observe).map(|(outputs, _)| outputs)
+    }
+
+    /// As [`Executor::run_observed`]; also gives the atoms of all symbols, by id, those that the run bound included.
+    ///
+    /// # Errors
+    /// As [`Executor::run`].
+    pub fn run_sized(
+        &self,
+        inputs: &[Tensor],
+        observe: &mut dyn FnMut(ValueId, &Tensor),
+    ) -> Result<(Vec<Tensor>, Vec<i64>), ExecError> {
         let graph = &self.graph;
-        let atoms = self.bind(inputs)?;
+        let mut sizes = self.bind(inputs)?;
         let mut values: Vec<Option<Tensor>> = vec![None; graph.values().len()];
         for (&id, tensor) in graph.inputs.iter().zip(inputs) {
             let tensor = tensor.clone();
             let tensor = if self.wide { tensor.widened() } else { tensor.narrowed() };
             values[id.index()] = Some(tensor);
+        }
+        for binding in &graph.bindings {
+            let known = &values[binding.size.index()];
+            if let Some(size) = known.as_ref().or(self.known[binding.size.index()].as_ref()) {
+                sizes.bind(graph, binding.size, size)?;
+            }
         }
         for step in &self.steps {
             let node = &graph[step.node];
@@ -122,9 +143,10 @@ impl Executor {
                 let missing = || failed(ExecError::value("an operand was not computed before"));
                 operands.push(operand.ok_or_else(missing)?);
             }
-            let results = run(&node.op, operands, &atoms, self.wide).map_err(failed)?;
+            let results = run(&node.op, operands, sizes.atoms(), self.wide).map_err(failed)?;
             for (&id, result) in node.outputs.iter().zip(results) {
                 observe(id, &result);
+                sizes.bind(graph, id, &result)?;
                 if !step.dead.contains(&id) {
                     values[id.index()] = Some(result);
                 }
@@ -136,11 +158,12 @@ impl Executor {
                 ExecError::value(format!("output `{name}` was not computed by any node"))
             })
         };
-        graph.outputs.iter().map(output).collect()
+        let outputs = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
+        Ok((outputs, sizes.into_atoms()))
     }
 
-    /// Checks inputs and solves for the symbols' atoms.
-    fn bind(&self, inputs: &[Tensor]) -> Result<Vec<i64>, ExecError> {
+    /// Checks inputs and solves for the atoms of the symbols that their shapes bind.
+    fn bind(&self, inputs: &[Tensor]) -> Result<Sizes, ExecError> {
         let graph = &self.graph;
         if inputs.len() != graph.inputs.len() {
             let (expected, found) = (graph.inputs.len(), inputs.len());
@@ -162,11 +185,7 @@ impl Executor {
                 extents: tensor.shape(),
             });
         }
-        let atoms = bind(&graph.symbols, &shaped)?;
-        for guard in &graph.guards {
-            guard.check(&graph.symbols, &atoms)?;
-        }
-        Ok(atoms)
+        Sizes::new(graph, &shaped)
     }
 }
 

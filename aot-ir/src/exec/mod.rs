@@ -13,6 +13,7 @@ mod narrow;
 mod operator;
 mod ops;
 mod plan;
+mod sizes;
 mod support;
 mod tensor;
 

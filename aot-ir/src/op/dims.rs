@@ -17,6 +17,28 @@ impl Op {
     }
 
     /// Every size expression in the attributes.
+    pub fn dims(&self) -> Vec<&Dim> {
+        match self {
+            Self::Iota { shape, .. }
+            | Self::Fill { shape, .. }
+            | Self::Reshape { shape }
+            | Self::Expand { shape } => shape.iter().collect(),
+            Self::Dims { dims, .. } => dims.iter().collect(),
+            Self::Slice { starts, sizes, .. } => starts.iter().chain(sizes).collect(),
+            Self::Pad { low, high, .. } => low.iter().chain(high).collect(),
+            Self::Conv(ConvAttrs { pads, .. })
+            | Self::ConvTranspose { conv: ConvAttrs { pads, .. }, .. } => {
+                pads.iter().flat_map(|(low, high)| [low, high]).collect()
+            }
+            Self::Pool(PoolAttrs { kernel, pads, .. }) => {
+                kernel.iter().chain(pads.iter().flat_map(|(l, h)| [l, h])).collect()
+            }
+            Self::Resize(ResizeAttrs { sizes, .. }) => sizes.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// As [`Op::dims`], to be changed.
     fn dims_mut(&mut self) -> Vec<&mut Dim> {
         match self {
             Self::Iota { shape, .. }

@@ -74,6 +74,7 @@ impl<'g> Analysis<'g> {
         for (_, node) in graph.nodes() {
             let constant = !node.inputs.is_empty()
                 && node.inputs.iter().all(|v| is_const[v.index()])
+                && node.op.dims().iter().all(|d| d.as_const().is_some())
                 && node
                     .outputs
                     .iter()

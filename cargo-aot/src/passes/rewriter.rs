@@ -1,6 +1,7 @@
 //! Rebuilding a graph with some nodes replaced.
 
-use aot_ir::{Def, Graph, GraphError, NodeId, Op, ValueId};
+use aot_ir::{Binding, Def, Graph, GraphError, NodeId, Op, ValueId};
+use std::collections::HashSet;
 
 /// A rewritten graph, and whether anything was replaced.
 #[derive(Debug)]
@@ -98,22 +99,38 @@ impl<'s> Rewriter<'s> {
             let new = self.value(*old)?;
             self.graph.outputs.push((name.clone(), new));
         }
+        let (_, sizes) = live(self.source);
+        for binding in self.source.bindings.iter().filter(|b| sizes.contains(&b.size)) {
+            let size = self.value(binding.size)?;
+            self.graph.bindings.push(Binding { size, ..*binding });
+        }
         Ok(self.graph)
     }
 }
 
-/// The nodes that outputs depend on.
+/// The nodes that outputs and guards depend on, through operands and sizes.
 pub(super) fn live_nodes(graph: &Graph) -> Vec<bool> {
+    live(graph).0
+}
+
+/// The live nodes, and the sizes that they and the guards mention.
+fn live(graph: &Graph) -> (Vec<bool>, HashSet<ValueId>) {
     let mut live = vec![false; graph.nodes().len()];
+    let mut sizes: HashSet<ValueId> =
+        graph.sizes_of(graph.guards.iter().flat_map(|g| [&g.lhs, &g.rhs])).into_iter().collect();
     let mut pending: Vec<ValueId> = graph.outputs.iter().map(|(_, v)| *v).collect();
+    pending.extend(&sizes);
     while let Some(value) = pending.pop() {
         if let Some(node) = graph.producer(value)
             && !std::mem::replace(&mut live[node.index()], true)
         {
             pending.extend(&graph[node].inputs);
+            let needed = graph.sizes_needed(node);
+            pending.extend(&needed);
+            sizes.extend(needed);
         }
     }
-    live
+    (live, sizes)
 }
 
 /// Gives another value for a node's result, or `None` to keep the node.

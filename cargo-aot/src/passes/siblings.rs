@@ -52,6 +52,7 @@ fn constants(g: &Graph) -> Vec<bool> {
     let mut constant: Vec<bool> = g.values().map(|(id, _)| g.constant_of(id).is_some()).collect();
     for (_, node) in g.nodes() {
         let all = node.inputs.iter().all(|v| constant[v.index()])
+            && node.op.dims().iter().all(|d| d.as_const().is_some())
             && node.outputs.iter().all(|v| g[*v].shape.iter().all(|d| d.as_const().is_some()));
         for output in &node.outputs {
             constant[output.index()] = all;
