@@ -1,7 +1,8 @@
 //! Whether a graph read from a file is one that this crate's functions could have made.
 
 use crate::dim::Atom;
-use crate::{ConstId, DType, Def, Dim, Graph, NodeId, ValueId};
+use crate::op::LoopAttrs;
+use crate::{ConstId, DType, Def, Dim, Graph, NodeId, Op, SymId, Symbols, ValueId};
 
 impl Graph {
     /// Checks every index, the topological order, that ranges of sizes are sane, and that types and
@@ -11,6 +12,11 @@ impl Graph {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), String> {
+        self.check_within(&[])
+    }
+
+    /// As [`Graph::check`], where graphs around this one give sizes to the symbols `given`.
+    fn check_within(&self, given: &[SymId]) -> Result<(), String> {
         self.symbols.check()?;
         let (values, constants) = (self.values().len(), self.constants().len());
         for (id, value) in self.values() {
@@ -50,10 +56,10 @@ impl Graph {
                     return Err(format!("node `{}` makes what another one makes", node.name));
                 }
             }
-            self.check_results(id)?;
-            self.check_sizes(id)?;
+            self.check_results(id, given)?;
+            self.check_sizes(id, given)?;
         }
-        self.check_bindings()?;
+        self.check_bindings(given)?;
         for (i, input) in self.inputs.iter().enumerate() {
             known(input)?;
             if self[*input].def != Def::Input(i as u32) {
@@ -64,15 +70,25 @@ impl Graph {
     }
 
     /// Whether every symbol that a node mentions is bound before it; operands and results were checked.
-    fn check_sizes(&self, id: NodeId) -> Result<(), String> {
+    fn check_sizes(&self, id: NodeId, given: &[SymId]) -> Result<(), String> {
         let node = &self[id];
         let shapes = node.outputs.iter().flat_map(|v| &self[*v].shape);
         let dims: Vec<&Dim> = node.op.dims().into_iter().chain(shapes).collect();
-        if dims.iter().any(|dim| self.has_unbound(dim)) {
+        let mut given = given.to_vec();
+        let mut own = None;
+        if let Op::Loop(attrs) = &node.op {
+            given.extend(attrs.inner_symbols());
+            // Its results have the extent that it gives itself.
+            own = attrs.turns.and_then(|turns| self.binding(turns));
+        }
+        if dims.iter().any(|dim| self.has_unbound(dim, &given)) {
             return Err(format!("node `{}` has a size that nothing gives", node.name));
         }
         let late = |size: ValueId| {
-            size.index() >= self.values().len() || self.producer(size).is_some_and(|p| p >= id)
+            let first = own == Some(size) && node.outputs.first() == Some(&size);
+            let before = size.index() < self.values().len()
+                && self.producer(size).is_none_or(|producer| producer < id);
+            !before && !first
         };
         if self.sizes_of(dims).into_iter().any(late) {
             return Err(format!("node `{}` comes before a size that it needs", node.name));
@@ -81,14 +97,16 @@ impl Graph {
     }
 
     /// Whether an expression mentions a symbol of runs that no binding gives a size.
-    fn has_unbound(&self, dim: &Dim) -> bool {
+    fn has_unbound(&self, dim: &Dim, given: &[SymId]) -> bool {
         dim.any(|atom| match atom {
-            Atom::Sym(id) => self.symbols.in_run(*id) && self.binding(*id).is_none(),
+            Atom::Sym(id) => {
+                self.symbols.in_run(*id) && self.binding(*id).is_none() && !given.contains(id)
+            }
             _ => false,
         })
     }
 
-    fn check_bindings(&self) -> Result<(), String> {
+    fn check_bindings(&self, given: &[SymId]) -> Result<(), String> {
         for (i, binding) in self.bindings.iter().enumerate() {
             let name = self.symbols.get(binding.symbol).map_or("", |s| s.name.as_str());
             if !self.symbols.in_run(binding.symbol) {
@@ -103,11 +121,12 @@ impl Graph {
             }
         }
         let of_inputs = self.inputs.iter().flat_map(|v| &self[*v].shape);
-        if of_inputs.clone().any(|dim| self.symbols.mentions_run(dim)) {
+        let in_run = |a: &Atom| matches!(a, Atom::Sym(id) if self.symbols.in_run(*id) && !given.contains(id));
+        if of_inputs.clone().any(|dim| dim.any(in_run)) {
             return Err("an input's shape depends on the run".to_owned());
         }
         let guards = self.guards.iter().flat_map(|g| [&g.lhs, &g.rhs]);
-        match guards.clone().any(|dim| self.has_unbound(dim)) {
+        match guards.clone().any(|dim| self.has_unbound(dim, given)) {
             true => Err("a guard has a size that nothing gives".to_owned()),
             false => Ok(()),
         }
@@ -133,10 +152,30 @@ impl Graph {
         Ok(())
     }
 
+    /// Whether a loop speaks of this graph's sizes, and its body is sound.
+    fn check_loop(&self, attrs: &LoopAttrs, given: &[SymId]) -> Result<(), String> {
+        let table = |symbols: &Symbols| symbols.iter().map(|(_, s)| s.clone()).collect::<Vec<_>>();
+        if !table(&self.symbols).starts_with(&table(&attrs.body.symbols)) {
+            return Err("sizes are other ones than outside".to_owned());
+        }
+        for id in attrs.turns.into_iter().chain([attrs.iteration]) {
+            if !self.symbols.in_run(id) {
+                return Err("nothing counts iterations".to_owned());
+            }
+        }
+        let bound = self.bindings.iter().map(|b| b.symbol).chain([attrs.iteration]);
+        let given: Vec<SymId> = given.iter().copied().chain(bound).collect();
+        attrs.body.check_within(&given)
+    }
+
     /// Whether results are what the operator gives for its operands; all indices were checked.
-    fn check_results(&self, id: NodeId) -> Result<(), String> {
+    fn check_results(&self, id: NodeId, given: &[SymId]) -> Result<(), String> {
         let node = &self[id];
         node.op.map_dims(&mut |dim| self.check_dim(dim).map(|()| dim.clone()))?;
+        if let Op::Loop(attrs) = &node.op {
+            let within = |error| format!("in the body of `{}`: {error}", node.name);
+            self.check_loop(attrs, given).map_err(within)?;
+        }
         let operands: Vec<_> = node.inputs.iter().map(|&v| &self[v]).collect();
         let inferred = (node.op.infer(&operands, &self.symbols))
             .map_err(|e| format!("node `{}` ({}): {e}", node.name, node.op.name()))?;

@@ -5,6 +5,7 @@ use crate::op::ShapeError;
 use crate::{DType, Dim, Op, SymId, Symbols};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::{Index, Range};
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl ConstId {
 }
 
 /// Where a value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Def {
     /// The graph's n-th input.
     Input(u32),
@@ -53,7 +54,7 @@ pub enum Def {
 }
 
 /// A tensor: its type, its symbolic shape and where it comes from.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Value {
     /// The name in the source model, or one derived from it. Not necessarily unique.
     pub name: String,
@@ -66,7 +67,7 @@ pub struct Value {
 }
 
 /// An application of an operator.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
     /// The operator with its attributes.
     pub op: Op,
@@ -118,6 +119,21 @@ impl std::ops::Deref for Bytes {
     }
 }
 
+/// By content.
+impl PartialEq for Bytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Bytes {}
+
+impl Hash for Bytes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
 impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len())
@@ -127,7 +143,7 @@ impl fmt::Debug for Bytes {
 /// A tensor known at build time.
 ///
 /// Serialising a graph leaves the bytes out; whoever loads it puts them back by index.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Constant {
     /// The name in the source model.
     pub name: String,
@@ -141,7 +157,7 @@ pub struct Constant {
 }
 
 /// An equality of dims that could not be proved when the graph was made: checked at run time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Guard {
     /// One side.
     pub lhs: Dim,
@@ -152,7 +168,7 @@ pub struct Guard {
 }
 
 /// A symbol that gets its size during a run; see [`Graph::bindings`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Binding {
     /// The symbol, which is [bound by the run](crate::BoundBy::Run).
     pub symbol: SymId,
@@ -161,7 +177,7 @@ pub struct Binding {
 }
 
 /// A model as typed SSA; see the crate's documentation.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Graph {
     /// The model's name.
     pub name: String,
@@ -208,6 +224,26 @@ impl Graph {
             let data = bytes(ConstId(i as u32), &self.constants[i]);
             self.constants[i].bytes = data;
         }
+    }
+
+    /// Makes inputs, the last ones, of all constants, and gives these in their order.
+    pub fn lift_constants(&mut self) -> Vec<Constant> {
+        let constants = std::mem::take(&mut self.constants);
+        let mut values: Vec<Option<ValueId>> = vec![None; constants.len()];
+        for i in 0..self.values.len() {
+            if let Def::Const(id) = self.values[i].def {
+                values[id.index()] = Some(ValueId(i as u32));
+            }
+        }
+        let lifted = constants.into_iter().zip(values);
+        lifted
+            .filter_map(|(constant, value)| {
+                let value = value?;
+                self.values[value.index()].def = Def::Input(self.inputs.len() as u32);
+                self.inputs.push(value);
+                Some(constant)
+            })
+            .collect()
     }
 
     /// Renames a value.

@@ -11,16 +11,20 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// One level of nesting; leaves it when dropped.
-struct Level;
+/// How many expressions deep a graph within a graph counts: loops nest up to six deep, with room for the
+/// expressions in them.
+const GRAPH: u32 = 12;
+
+/// Some levels of nesting; leaves them when dropped.
+struct Level(u32);
 
 impl Level {
-    fn enter() -> Option<Self> {
+    fn enter(deep: u32) -> Option<Self> {
         DEPTH.with(|depth| {
-            let next = depth.get() + 1;
+            let next = depth.get() + deep;
             (next <= LIMIT).then(|| {
                 depth.set(next);
-                Self
+                Self(deep)
             })
         })
     }
@@ -28,7 +32,7 @@ impl Level {
 
 impl Drop for Level {
     fn drop(&mut self) {
-        DEPTH.with(|depth| depth.set(depth.get() - 1));
+        DEPTH.with(|depth| depth.set(depth.get() - self.0));
     }
 }
 
@@ -38,9 +42,26 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    match Level::enter() {
+    deeper(1, deserializer)
+}
+
+/// Reads a graph that stands in a graph.
+pub(crate) fn nested_graph<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deeper(GRAPH, deserializer)
+}
+
+fn deeper<'de, D, T>(levels: u32, deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    match Level::enter(levels) {
         Some(_level) => T::deserialize(deserializer),
-        None => Err(serde::de::Error::custom("an expression nests too deep")),
+        None => Err(serde::de::Error::custom("an expression or a graph nests too deep")),
     }
 }
 

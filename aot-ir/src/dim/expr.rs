@@ -32,6 +32,13 @@ pub enum Atom {
     Select(Cond, Dim, Dim),
 }
 
+impl Atom {
+    /// Whether it is made of no other atoms.
+    pub fn is_leaf(&self) -> bool {
+        matches!(self, Self::Sym(_) | Self::Var(_) | Self::Value(_))
+    }
+}
+
 /// A comparison of two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cmp {

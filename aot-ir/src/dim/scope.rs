@@ -237,17 +237,28 @@ impl<'a> Scope<'a> {
             || self.interval(&bound).lo >= 0
     }
 
+    /// The range of what varies below an extent: its least value and the extent; `None` for other atoms, and
+    /// nothing within where the extent is unknown.
+    fn below(&self, atom: &Atom) -> Option<Option<(i64, &Dim)>> {
+        match atom {
+            Atom::Var(v) => Some(self.extent(*v).map(|extent| (0, extent))),
+            Atom::Sym(id) => {
+                let symbol = self.symbols.get(*id)?;
+                symbol.below.as_ref().map(|extent| Some((symbol.lo, extent)))
+            }
+            _ => None,
+        }
+    }
+
     /// A lower bound without loop variables at the top level; `None` if one can't be had.
     fn without_vars(&self, a: &Dim) -> Option<Dim> {
         let mut bound = a.clone();
         for _ in 0..64 {
-            let var = bound.terms().iter().flat_map(|t| &t.factors).find_map(|f| match f {
-                Atom::Var(v) => Some(*v),
-                _ => None,
-            });
-            let Some(var) = var else { return Some(bound) };
-            let atom = Atom::Var(var);
-            let extent = self.extent(var)?;
+            let mut factors = bound.terms().iter().flat_map(|t| &t.factors);
+            let Some(atom) = factors.find(|f| self.below(f).is_some()).cloned() else {
+                return Some(bound);
+            };
+            let (least, extent) = self.below(&atom)??;
             let (with, without): (Vec<&Term>, Vec<&Term>) =
                 bound.terms().iter().partition(|t| t.factors.contains(&atom));
             // Linear in the variable: coefficient * var + rest.
@@ -264,7 +275,7 @@ impl<'a> Scope<'a> {
             }
             let rest = Dim::from_terms(bound.constant_part(), without.into_iter().cloned());
             if self.interval(&coefficient).lo >= 0 {
-                bound = rest;
+                bound = rest + coefficient.scaled(least);
             } else if self.interval(&coefficient).hi <= 0 {
                 bound = rest + coefficient * (extent - 1);
             } else {

@@ -1,6 +1,6 @@
 //! Named run-time sizes.
 
-use super::{Dim, SymId};
+use super::{Atom, Dim, SymId};
 use serde::{Deserialize, Serialize};
 
 /// What gives a symbol its size.
@@ -17,7 +17,7 @@ pub enum BoundBy {
 ///
 /// A size with a step is stored through its atom (a multiple of 32 up to 960 is 32 times an atom in
 /// `1..=30`), so that the algebra sees its divisibility.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Symbol {
     /// The name users know it by.
     pub name: String,
@@ -31,6 +31,8 @@ pub struct Symbol {
     pub offset: i64,
     /// What gives it its size.
     pub bound_by: BoundBy,
+    /// An expression of earlier symbols that the atom is less than, beside `hi`.
+    pub below: Option<Dim>,
 }
 
 impl Symbol {
@@ -41,18 +43,24 @@ impl Symbol {
         let step = step.max(1);
         let (name, bound_by) = (name.into(), BoundBy::Shapes);
         if step == 1 {
-            return Self { name, lo, hi, scale: 1, offset: 0, bound_by };
+            return Self { name, lo, hi, scale: 1, offset: 0, bound_by, below: None };
         }
         let (lo, hi, offset) = match lo % step {
             0 => (lo / step, hi.div_euclid(step), 0),
             _ => (0, (hi - lo).div_euclid(step), lo),
         };
-        Self { name, lo, hi, scale: step, offset, bound_by }
+        Self { name, lo, hi, scale: step, offset, bound_by, below: None }
     }
 
     /// A size in `lo..=hi` that is bound during a run.
     pub fn in_run(name: impl Into<String>, lo: i64, hi: i64) -> Self {
         Self { bound_by: BoundBy::Run, ..Self::new(name, lo, hi, 1) }
+    }
+
+    /// What counts the iterations of a loop from 0: less than `count`, which is `most` at most.
+    pub fn counter(name: impl Into<String>, count: Dim, most: i64) -> Self {
+        let hi = most.saturating_sub(1).max(0);
+        Self { below: Some(count), ..Self::in_run(name, 0, hi) }
     }
 
     /// Least size.
@@ -75,7 +83,7 @@ impl Symbol {
 }
 
 /// The table that [`SymId`]s index.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Symbols(Vec<Symbol>);
 
 impl Symbols {
@@ -98,8 +106,8 @@ impl Symbols {
     /// The size that a symbol stands for, as an expression of its atom.
     pub fn dim(&self, id: SymId) -> Dim {
         match self.get(id) {
-            Some(s) => Dim::atom(super::Atom::Sym(id)).scaled(s.scale) + Dim::from(s.offset),
-            None => Dim::atom(super::Atom::Sym(id)),
+            Some(s) => Dim::atom(Atom::Sym(id)).scaled(s.scale) + Dim::from(s.offset),
+            None => Dim::atom(Atom::Sym(id)),
         }
     }
 
@@ -110,7 +118,7 @@ impl Symbols {
 
     /// Whether an expression mentions a symbol that is bound during a run.
     pub fn mentions_run(&self, dim: &Dim) -> bool {
-        dim.any(|atom| matches!(atom, super::Atom::Sym(id) if self.in_run(*id)))
+        dim.any(|atom| matches!(atom, Atom::Sym(id) if self.in_run(*id)))
     }
 
     /// All symbols in the order of their ids.
@@ -125,11 +133,13 @@ impl Symbols {
     /// The first symbol that is wrong.
     pub fn check(&self) -> Result<(), String> {
         const LARGEST: i64 = 1 << 40;
-        for Symbol { name, lo, hi, scale, offset, .. } in &self.0 {
+        for (i, Symbol { name, lo, hi, scale, offset, below, .. }) in self.0.iter().enumerate() {
             let size = |v: i64| v.checked_mul(*scale).and_then(|v| v.checked_add(*offset));
             let sane = |v: &Option<i64>| v.is_some_and(|v| (-LARGEST..=LARGEST).contains(&v));
             let bounded = [Some(*offset), size(*lo), size(*hi)].iter().all(sane);
-            if *scale < 1 || lo > hi || !bounded {
+            let later = |a: &Atom| !matches!(a, Atom::Sym(id) if (id.0 as usize) < i);
+            let cyclic = below.as_ref().is_some_and(|d| d.any(|a| a.is_leaf() && later(a)));
+            if *scale < 1 || lo > hi || !bounded || cyclic {
                 return Err(format!("dim `{name}` has no sane range"));
             }
         }

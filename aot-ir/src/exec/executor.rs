@@ -1,12 +1,14 @@
 //! Whole graphs on tensors.
 
 use super::error::ExecError;
+use super::loops;
 use super::operator::run;
 use super::plan::{Step, steps};
 use super::sizes::Sizes;
 use super::tensor::Tensor;
 use crate::dim::ShapePattern;
-use crate::{Def, Graph, Node, ValueId};
+use crate::{Def, Graph, Node, NodeId, Op, ValueId};
+use std::collections::HashMap;
 
 /// Runs a graph on the CPU.
 ///
@@ -17,6 +19,8 @@ pub struct Executor {
     /// Constants, and what was computed from them, by value.
     known: Vec<Option<Tensor>>,
     steps: Vec<Step>,
+    /// Of the bodies of loops.
+    bodies: HashMap<NodeId, Executor>,
     wide: bool,
 }
 
@@ -42,7 +46,7 @@ impl Executor {
         Self::with_mode(graph, true)
     }
 
-    fn with_mode(graph: &Graph, wide: bool) -> Result<Self, ExecError> {
+    pub(super) fn with_mode(graph: &Graph, wide: bool) -> Result<Self, ExecError> {
         let graph = graph.clone();
         let mut known: Vec<Option<Tensor>> = vec![None; graph.values().len()];
         let needed: Vec<ValueId> = steps(&graph, &|_| false)
@@ -73,7 +77,18 @@ impl Executor {
                 *known = None;
             }
         }
-        Ok(Self { graph, known, steps, wide })
+        let mut bodies = HashMap::new();
+        for step in &steps {
+            if let Op::Loop(attrs) = &graph[step.node].op {
+                bodies.insert(step.node, Self::with_mode(&attrs.body, wide)?);
+            }
+        }
+        Ok(Self { graph, known, steps, bodies, wide })
+    }
+
+    /// Whether floats are held in `f64`.
+    pub(super) fn is_wide(&self) -> bool {
+        self.wide
     }
 
     /// The graph.
@@ -110,12 +125,25 @@ impl Executor {
         inputs: &[Tensor],
         observe: &mut dyn FnMut(ValueId, &Tensor),
     ) -> Result<(Vec<Tensor>, Vec<i64>), ExecError> {
-        let graph = &self.graph;
         let mut sizes = self.bind(inputs)?;
+        let held = inputs.iter().map(|tensor| match self.wide {
+            true => tensor.clone().widened(),
+            false => tensor.clone().narrowed(),
+        });
+        let outputs = self.run_at(held.collect(), &mut sizes, observe)?;
+        Ok((outputs, sizes.into_atoms()))
+    }
+
+    /// Runs the graph on inputs that are held as the executor does, at these sizes; binds those that the graph gives.
+    pub(super) fn run_at(
+        &self,
+        inputs: Vec<Tensor>,
+        sizes: &mut Sizes,
+        observe: &mut dyn FnMut(ValueId, &Tensor),
+    ) -> Result<Vec<Tensor>, ExecError> {
+        let graph = &self.graph;
         let mut values: Vec<Option<Tensor>> = vec![None; graph.values().len()];
         for (&id, tensor) in graph.inputs.iter().zip(inputs) {
-            let tensor = tensor.clone();
-            let tensor = if self.wide { tensor.widened() } else { tensor.narrowed() };
             values[id.index()] = Some(tensor);
         }
         for binding in &graph.bindings {
@@ -143,8 +171,11 @@ impl Executor {
                 let missing = || failed(ExecError::value("an operand was not computed before"));
                 operands.push(operand.ok_or_else(missing)?);
             }
-            let results = run(&node.op, operands, sizes.atoms(), self.wide).map_err(failed)?;
-            for (&id, result) in node.outputs.iter().zip(results) {
+            let results = match (&node.op, self.bodies.get(&step.node)) {
+                (Op::Loop(attrs), Some(body)) => loops::run(attrs, body, operands, sizes),
+                _ => run(&node.op, operands, sizes.atoms(), self.wide),
+            };
+            for (&id, result) in node.outputs.iter().zip(results.map_err(failed)?) {
                 observe(id, &result);
                 sizes.bind(graph, id, &result)?;
                 if !step.dead.contains(&id) {
@@ -158,8 +189,7 @@ impl Executor {
                 ExecError::value(format!("output `{name}` was not computed by any node"))
             })
         };
-        let outputs = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
-        Ok((outputs, sizes.into_atoms()))
+        graph.outputs.iter().map(output).collect()
     }
 
     /// Checks inputs and solves for the atoms of the symbols that their shapes bind.

@@ -9,6 +9,7 @@ mod compare;
 mod encode;
 mod error;
 mod executor;
+mod loops;
 mod narrow;
 mod operator;
 mod ops;

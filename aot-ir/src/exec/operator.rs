@@ -1,8 +1,10 @@
 //! One operator on tensors.
 
 use super::error::ExecError;
-use super::ops;
+use super::executor::Executor;
+use super::sizes::Sizes;
 use super::tensor::{Storage, Tensor, storage};
+use super::{loops, ops};
 use crate::{Def, Dim, NodeId, Op, Symbols, Value};
 
 /// The results of an operator on these operands.
@@ -22,6 +24,11 @@ pub(super) fn run(
     atoms: &[i64],
     wide: bool,
 ) -> Result<Vec<Tensor>, ExecError> {
+    if let Op::Loop(attrs) = op {
+        let body = Executor::with_mode(&attrs.body, wide)?;
+        let mut sizes = Sizes::of_atoms(atoms, attrs.body.symbols.len());
+        return loops::run(attrs, &body, operands, &mut sizes);
+    }
     let op = op.map_dims(&mut |dim| dim.eval(atoms).map(Dim::from))?;
     let values: Vec<Value> = operands
         .iter()
@@ -174,5 +181,6 @@ fn apply(op: &Op, operands: Vec<Tensor>, shape: &[usize], wide: bool) -> Result<
             let [x] = take(operands)?;
             ops::resize(&x, attrs, shape)
         }
+        Op::Loop(_) => Err(ExecError::value("a loop has several results")),
     }
 }

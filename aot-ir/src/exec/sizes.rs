@@ -3,7 +3,7 @@
 use super::error::ExecError;
 use super::tensor::Tensor;
 use crate::dim::{Atom, ShapePattern, atom_of, bind};
-use crate::{Dim, Graph, ValueId};
+use crate::{Dim, Graph, SymId, ValueId};
 
 /// Atoms by symbol, and which of them are known so far. Guards are checked as soon as they can be.
 #[derive(Debug)]
@@ -22,6 +22,34 @@ impl Sizes {
         Ok(sizes)
     }
 
+    /// Sizes that are known, by symbol; those of the rest of `symbols` are not.
+    pub(super) fn of_atoms(atoms: &[i64], symbols: usize) -> Self {
+        let (mut atoms, mut known) = (atoms.to_vec(), vec![true; atoms.len()]);
+        atoms.resize(atoms.len().max(symbols), 0);
+        known.resize(atoms.len(), false);
+        Self { atoms, known }
+    }
+
+    /// Forgets what symbols were.
+    pub(super) fn forget(&mut self, symbols: &[SymId]) {
+        for symbol in symbols {
+            if let Some(known) = self.known.get_mut(symbol.0 as usize) {
+                *known = false;
+            }
+        }
+    }
+
+    /// Gives a symbol a size.
+    pub(super) fn set(&mut self, graph: &Graph, symbol: SymId, size: i64) -> Result<(), ExecError> {
+        let i = symbol.0 as usize;
+        let (Some(atom), Some(known)) = (self.atoms.get_mut(i), self.known.get_mut(i)) else {
+            return Err(ExecError::value("a size is bound that does not exist"));
+        };
+        *atom = atom_of(&graph.symbols, symbol, size)?;
+        *known = true;
+        self.check(graph, &|dim| dim.any(|atom| *atom == Atom::Sym(symbol)))
+    }
+
     /// Binds the symbols whose size a computed value is.
     pub(super) fn bind(
         &mut self,
@@ -32,10 +60,7 @@ impl Sizes {
         for binding in graph.bindings.iter().filter(|b| b.size == value) {
             let found = size.to_i64().first().copied();
             let found = found.ok_or_else(|| ExecError::value("a size has no element"))?;
-            let i = binding.symbol.0 as usize;
-            self.atoms[i] = atom_of(&graph.symbols, binding.symbol, found)?;
-            self.known[i] = true;
-            self.check(graph, &|dim| dim.any(|atom| *atom == Atom::Sym(binding.symbol)))?;
+            self.set(graph, binding.symbol, found)?;
         }
         Ok(())
     }

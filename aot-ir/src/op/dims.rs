@@ -4,7 +4,7 @@ use super::{ConvAttrs, Op, PoolAttrs, ResizeAttrs};
 use crate::Dim;
 
 impl Op {
-    /// The operator with `f` applied to every size expression in its attributes.
+    /// The operator with `f` applied to every size expression in its attributes, those in bodies left out.
     ///
     /// # Errors
     /// The first error of `f`.
@@ -16,7 +16,7 @@ impl Op {
         Ok(op)
     }
 
-    /// Every size expression in the attributes.
+    /// Every size expression in the attributes, and in the bodies of loops.
     pub fn dims(&self) -> Vec<&Dim> {
         match self {
             Self::Iota { shape, .. }
@@ -34,11 +34,18 @@ impl Op {
                 kernel.iter().chain(pads.iter().flat_map(|(l, h)| [l, h])).collect()
             }
             Self::Resize(ResizeAttrs { sizes, .. }) => sizes.iter().collect(),
+            Self::Loop(attrs) => {
+                let body = &attrs.body;
+                let guards = body.guards.iter().flat_map(|guard| [&guard.lhs, &guard.rhs]);
+                let shapes = body.values().flat_map(|(_, value)| &value.shape);
+                let nodes = body.nodes().flat_map(|(_, node)| node.op.dims());
+                std::iter::once(&attrs.count).chain(guards).chain(shapes).chain(nodes).collect()
+            }
             _ => Vec::new(),
         }
     }
 
-    /// As [`Op::dims`], to be changed.
+    /// As [`Op::dims`] without bodies, to be changed.
     fn dims_mut(&mut self) -> Vec<&mut Dim> {
         match self {
             Self::Iota { shape, .. }
@@ -56,6 +63,7 @@ impl Op {
                 kernel.iter_mut().chain(pads.iter_mut().flat_map(|(l, h)| [l, h])).collect()
             }
             Self::Resize(ResizeAttrs { sizes, .. }) => sizes.iter_mut().collect(),
+            Self::Loop(attrs) => vec![&mut attrs.count],
             _ => Vec::new(),
         }
     }

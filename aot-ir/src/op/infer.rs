@@ -1,7 +1,9 @@
 //! Types and shapes of results: the dispatch to the families' rules.
 
 use super::rule::Rule;
-use super::{composite, contraction, indexing, movement, pointwise, pool, reduce, resize, source};
+use super::{
+    composite, contraction, indexing, loops, movement, pointwise, pool, reduce, resize, source,
+};
 use crate::{DType, Dim, Op, Symbols, Value};
 
 /// What an operator's rule found.
@@ -65,6 +67,7 @@ impl Op {
             Self::Normalize { axes, epsilon, .. } => composite::normalize(rule, axes, *epsilon),
             Self::Pool(attrs) => pool::pool(rule, attrs),
             Self::Resize(attrs) => resize::resize(rule, attrs),
+            Self::Loop(attrs) => loops::rule(rule, attrs),
         }
     }
 }

@@ -11,6 +11,7 @@ mod contraction;
 mod dims;
 mod indexing;
 mod infer;
+mod loops;
 mod movement;
 mod pointwise;
 mod pool;
@@ -22,6 +23,7 @@ mod window;
 
 pub use attributes::*;
 pub use infer::{Inferred, ShapeError};
+pub use loops::LoopAttrs;
 
 use crate::{DType, Dim, Scalar};
 use serde::{Deserialize, Serialize};
@@ -215,6 +217,16 @@ pub enum Op {
     Pool(PoolAttrs),
     /// Interpolation; see [`ResizeAttrs`].
     Resize(ResizeAttrs),
+
+    // Control.
+    /// A graph again and again, with values carried from one iteration to the next; see [`LoopAttrs`].
+    ///
+    /// Operands: with a condition, whether there is a first iteration (`Bool`, rank 0); then the carried values
+    /// as the first iteration gets them; then captured values, which are the same for all iterations. Results:
+    /// with a condition, the number of iterations that were made (`I64`, rank 0); then the carried values after
+    /// the last iteration (the operands if there is none); then for every further result of the body what it was
+    /// in each iteration, `[iterations, ..]`.
+    Loop(Box<LoopAttrs>),
 }
 
 impl Op {
@@ -251,6 +263,7 @@ impl Op {
             Self::Normalize { .. } => "normalize",
             Self::Pool(_) => "pool",
             Self::Resize(_) => "resize",
+            Self::Loop(_) => "loop",
         }
     }
 

@@ -58,18 +58,27 @@ impl<'a> Rule<'a> {
 
     /// The one result, with what is left to check.
     pub(super) fn one(self, dtype: DType, shape: Vec<Dim>) -> Result<Inferred, ShapeError> {
-        if shape.len() > MAX_RANK {
-            return fail(format!("the result has {} axes, more than {MAX_RANK}", shape.len()));
+        self.results(vec![(dtype, shape)])
+    }
+
+    /// The results, with what is left to check.
+    pub(super) fn results(self, outputs: Vec<(DType, Vec<Dim>)>) -> Result<Inferred, ShapeError> {
+        for (_, shape) in &outputs {
+            if shape.len() > MAX_RANK {
+                return fail(format!("a result has {} axes, more than {MAX_RANK}", shape.len()));
+            }
+            let mut least = 1i64;
+            for dim in shape {
+                least = least.saturating_mul(self.scope.interval(dim).lo.max(0));
+            }
+            if least > 1 << 56 {
+                let shape = self.show_shape(shape);
+                return fail(format!(
+                    "a result of shape {shape} has more elements than can be held"
+                ));
+            }
         }
-        let mut least = 1i64;
-        for dim in &shape {
-            least = least.saturating_mul(self.scope.interval(dim).lo.max(0));
-        }
-        if least > 1 << 56 {
-            let shape = self.show_shape(&shape);
-            return fail(format!("a result of shape {shape} has more elements than can be held"));
-        }
-        Ok(Inferred { outputs: vec![(dtype, shape)], guards: self.guards })
+        Ok(Inferred { outputs, guards: self.guards })
     }
 
     /// Two dims that must be equal: the simpler of them.

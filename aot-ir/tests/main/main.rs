@@ -2,5 +2,6 @@
 
 mod dims;
 mod exec_values;
+mod loops;
 mod shape_rules;
 mod shapes_meet_execution;
