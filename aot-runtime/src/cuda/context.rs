@@ -1,9 +1,11 @@
 //! What one run needs for itself.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::driver::{Block, Event, Pinned};
+use super::driver::{Block, Copy, Event, Pinned};
 use super::evaluate::Where;
+use super::replay::Replays;
 use super::{Gpu, Stream};
 use crate::{Error, Result};
 
@@ -19,6 +21,7 @@ pub(super) struct Context {
     /// Inputs and outputs of the host, on the GPU and in pinned memory.
     staged: Block,
     pinned: Pinned,
+    pub(super) replays: Replays,
     /// Happens when the run before is done with all of this.
     pub(super) last: Option<Arc<Event>>,
 }
@@ -32,6 +35,7 @@ impl Context {
             arena: Block::new(gpu, 0, "the arena")?,
             staged: Block::new(gpu, 0, "inputs and outputs")?,
             pinned: Pinned::new(gpu, 0)?,
+            replays: Replays::default(),
             scratch,
             stream,
             last,
@@ -64,13 +68,17 @@ impl Context {
         Ok(())
     }
 
-    /// Has room for staged tensors of these lengths; where each begins.
+    /// Has room for staged tensors of these lengths; where each begins, and last where all end.
     pub(super) fn reserve_staging(&mut self, lengths: &[usize]) -> Result<Vec<usize>> {
         let mut end = 0usize;
-        let mut starts = Vec::with_capacity(lengths.len());
+        let mut starts = Vec::with_capacity(lengths.len() + 1);
         for length in lengths {
             starts.push(end);
             end = (end + length).next_multiple_of(ALIGNMENT);
+        }
+        starts.push(end);
+        if end == 0 {
+            return Ok(starts);
         }
         // Pinned memory is written by the host at once, so that the run before must be over.
         self.finish()?;
@@ -82,21 +90,29 @@ impl Context {
         Ok(starts)
     }
 
-    /// Copies a staged input to the GPU; its address.
-    pub(super) fn stage(&mut self, stream: &Stream, start: usize, bytes: &[u8]) -> Result<u64> {
+    /// Puts an input where uploads begin; its address on the GPU.
+    pub(super) fn stage(&mut self, start: usize, bytes: &[u8]) -> u64 {
         self.pinned.as_mut_slice()[start..start + bytes.len()].copy_from_slice(bytes);
-        self.staged.upload(stream, start, &self.pinned, start, bytes.len())?;
-        Ok(self.staged.address() + start as u64)
+        self.staged_address(start)
     }
 
-    /// The address of a staged output.
+    /// The address of a staged tensor.
     pub(super) fn staged_address(&self, start: usize) -> u64 {
         self.staged.address() + start as u64
     }
 
-    /// Puts the copy of a staged output to the host into the stream.
-    pub(super) fn fetch(&self, stream: &Stream, start: usize, bytes: usize) -> Result<()> {
-        self.staged.download(stream, start, &self.pinned, start, bytes)
+    /// The copy of staged tensors to the GPU, if there are any.
+    pub(super) fn upload(&self, range: Range<usize>) -> Option<Copy> {
+        let from = self.pinned.address() + range.start;
+        let to = self.staged_address(range.start);
+        (!range.is_empty()).then_some(Copy::Up { from, to, bytes: range.len() })
+    }
+
+    /// The copy of staged tensors to the host, if there are any.
+    pub(super) fn download(&self, range: Range<usize>) -> Option<Copy> {
+        let from = self.staged_address(range.start);
+        let to = self.pinned.address() + range.start;
+        (!range.is_empty()).then_some(Copy::Down { from, to, bytes: range.len() })
     }
 
     /// A fetched output, after the stream was waited for.
@@ -104,15 +120,32 @@ impl Context {
         &self.pinned.as_slice()[start..start + bytes]
     }
 
+    /// Where a run's buffers are.
+    pub(super) fn places<'a>(&self, inputs: &'a [u64], outputs: &'a [u64]) -> Places<'a> {
+        let (arena, scratch) = (self.arena.address(), self.scratch.address());
+        Places { arena, scratch, inputs, outputs }
+    }
+}
+
+/// Addresses of a run's buffers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places<'a> {
+    arena: u64,
+    scratch: u64,
+    inputs: &'a [u64],
+    outputs: &'a [u64],
+}
+
+impl Places<'_> {
     /// The address of a place.
-    pub(super) fn address(&self, place: Where, inputs: &[u64], outputs: &[u64]) -> u64 {
+    pub(super) fn address(&self, place: Where) -> u64 {
         let nth = |list: &[u64], n: u32| list.get(n as usize).copied().unwrap_or(0);
         match place {
             Where::Fixed(address) => address,
-            Where::Arena(offset) => self.arena.address() + offset,
-            Where::Scratch(offset) => self.scratch.address() + offset,
-            Where::Input(n) => nth(inputs, n),
-            Where::Output(n) => nth(outputs, n),
+            Where::Arena(offset) => self.arena + offset,
+            Where::Scratch(offset) => self.scratch + offset,
+            Where::Input(n) => nth(self.inputs, n),
+            Where::Output(n) => nth(self.outputs, n),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Launches with all sizes known.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::model::Resources;
 use crate::program::{BufferId, Launch, LaunchArg, Place, Program, Step, Target};
@@ -9,6 +10,8 @@ use crate::{Error, Result};
 /// Everything of a run that follows from its sizes.
 #[derive(Debug)]
 pub(crate) struct Evaluated {
+    /// A number that no other has.
+    pub(super) id: u64,
     /// Bytes that the arena needs.
     pub(super) arena: u64,
     pub(super) actions: Vec<Action>,
@@ -17,8 +20,8 @@ pub(crate) struct Evaluated {
 /// One thing to put into a stream.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// A kernel launch: the argument structure in 8-byte words, and the words that are addresses of
-    /// what changes from call to call.
+    /// A kernel launch, which does nothing if an axis has no block: the argument structure in 8-byte
+    /// words, and the words that are addresses of what changes from call to call.
     Launch { function: usize, grid: [u32; 3], words: Vec<u64>, patches: Vec<(usize, Where)> },
     /// A copy of this many bytes.
     Copy { from: Where, to: Where, bytes: usize },
@@ -81,7 +84,7 @@ pub(super) fn evaluate(
                 let launch = chosen.ok_or_else(|| {
                     Error::artifact("the program", "no kernel is for these sizes")
                 })?;
-                actions.extend(action(launch, atoms, &place)?);
+                actions.push(action(launch, atoms, &place)?);
             }
             Step::Copy { from, to } => {
                 let buffer = &program.buffers[from.0 as usize];
@@ -91,22 +94,21 @@ pub(super) fn evaluate(
             }
         }
     }
-    Ok(Evaluated { arena: plan.map_or(0, |p| p.total), actions })
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    Ok(Evaluated { id, arena: plan.map_or(0, |p| p.total), actions })
 }
 
-/// A launch, unless its grid is empty.
+/// A launch with everything but addresses known.
 fn action(
     launch: &Launch,
     atoms: &[i64],
     place: &impl Fn(BufferId) -> Result<Where>,
-) -> Result<Option<Action>> {
+) -> Result<Action> {
     let mut grid = [0u32; 3];
     for (axis, dim) in launch.grid.iter().enumerate() {
         let blocks = dim.eval(atoms)?;
-        if blocks <= 0 {
-            return Ok(None);
-        }
-        grid[axis] = u32::try_from(blocks)
+        grid[axis] = u32::try_from(blocks.max(0))
             .map_err(|_| Error::Execution(format!("a kernel would need {blocks} blocks")))?;
     }
     let mut bytes: Vec<u8> = Vec::new();
@@ -141,7 +143,7 @@ fn action(
         .chunks_exact(8)
         .map(|c| c.iter().rev().fold(0u64, |word, byte| (word << 8) | u64::from(*byte)))
         .collect();
-    Ok(Some(Action::Launch { function: launch.kernel as usize, grid, words, patches }))
+    Ok(Action::Launch { function: launch.kernel as usize, grid, words, patches })
 }
 
 #[cfg(test)]
@@ -167,7 +169,7 @@ mod tests {
         };
         let place =
             |id: BufferId| Ok(if id.0 == 0 { Where::Fixed(0x1000) } else { Where::Arena(256) });
-        let Some(Action::Launch { function, grid, words, patches }) =
+        let Action::Launch { function, grid, words, patches } =
             action(&launch, &[], &place).unwrap()
         else {
             panic!("no launch")
@@ -176,6 +178,7 @@ mod tests {
         assert_eq!(words, [0x1010, 0, 1 << 40, 0x7_ffff_ffff, 9]);
         assert!(matches!(patches.as_slice(), [(1, Where::Arena(256))]));
         let empty = Launch { grid: [Dim::ONE, Dim::ZERO, Dim::ONE], ..launch };
-        assert!(action(&empty, &[], &place).unwrap().is_none());
+        let empty = action(&empty, &[], &place).unwrap();
+        assert!(matches!(empty, Action::Launch { grid: [1, 0, 1], .. }));
     }
 }

@@ -5,6 +5,7 @@ mod driver;
 mod evaluate;
 mod load;
 mod model;
+mod replay;
 mod shared;
 
 pub(crate) use driver::{Gpu, Stream};

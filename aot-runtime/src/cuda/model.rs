@@ -1,17 +1,15 @@
 //! A program on a GPU.
 
-// One call launches kernels; see `launch_all`.
-#![allow(unsafe_code)]
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use aot_ir::Bytes;
 
-use super::context::Context;
-use super::driver::{Block, Function, copy};
+use super::context::{Context, Places};
+use super::driver::{Block, Function};
 use super::evaluate::{Action, Evaluated, evaluate};
 use super::load;
+use super::replay::Run;
 use super::{Gpu, Stream};
 use crate::artifact::ImagesFile;
 use crate::device::Memory;
@@ -99,7 +97,7 @@ impl CudaModel {
         model.check_parameters(&prepare)?;
         let context = Context::new(gpu, model.resources.scratch_bytes)?;
         context.stream.synchronize()?;
-        model.launch_all(&context, &context.stream, &prepare, &[], &[])?;
+        model.whole(&prepare, context.places(&[], &[])).submit(&context.stream)?;
         context.stream.synchronize()?;
         model.give_back(context)?;
         for id in passing_places.keys() {
@@ -207,17 +205,14 @@ impl CudaModel {
             OutputData::Device(_) => 0,
         });
         let lengths: Vec<usize> = host_inputs.chain(host_outputs).collect();
-        let starts = match lengths.iter().any(|n| *n > 0) {
-            true => context.reserve_staging(&lengths)?,
-            false => vec![0; lengths.len()],
-        };
+        let starts = context.reserve_staging(&lengths)?;
         if let Some(last) = &context.last {
             stream.wait(last)?;
         }
         let mut addresses = Vec::with_capacity(inputs.len());
         for (i, input) in inputs.iter().enumerate() {
             addresses.push(match &input.data {
-                InputData::Host(bytes) => context.stage(stream, starts[i], bytes)?,
+                InputData::Host(bytes) => context.stage(starts[i], bytes),
                 InputData::Device(Memory::Cuda(shared)) => {
                     self.check_gpu(shared.gpu(), "an input")?;
                     shared.before_read(stream)?;
@@ -238,14 +233,12 @@ impl CudaModel {
                 OutputData::Device(Memory::Host(_)) => return Err(self.elsewhere("an output")),
             });
         }
-        self.launch_all(context, stream, evaluated, &addresses, &results)?;
-        let mut waits = false;
-        for (i, output) in outputs.iter().enumerate() {
-            if let OutputData::Host(_) = &output.data {
-                context.fetch(stream, starts[inputs.len() + i], byte_length(output))?;
-                waits = true;
-            }
-        }
+        let run = Run {
+            upload: context.upload(0..starts[inputs.len()]),
+            download: context.download(starts[inputs.len()]..starts[lengths.len()]),
+            ..self.whole(evaluated, context.places(&addresses, &results))
+        };
+        context.replays.run(&self.gpu, stream, &run)?;
         let done = stream.record()?;
         context.last = Some(done.clone());
         for input in inputs {
@@ -258,7 +251,7 @@ impl CudaModel {
                 shared.after_write(&done)?;
             }
         }
-        if waits {
+        if outputs.iter().any(|o| matches!(o.data, OutputData::Host(_))) {
             done.synchronize()?;
             for (i, output) in outputs.iter_mut().enumerate() {
                 let bytes = byte_length(output);
@@ -270,37 +263,9 @@ impl CudaModel {
         Ok(())
     }
 
-    fn launch_all(
-        &self,
-        context: &Context,
-        stream: &Stream,
-        evaluated: &Evaluated,
-        inputs: &[u64],
-        outputs: &[u64],
-    ) -> Result<()> {
-        let mut arguments: Vec<u64> = Vec::new();
-        for action in &evaluated.actions {
-            match action {
-                Action::Launch { function, grid, words, patches } => {
-                    arguments.clear();
-                    arguments.extend_from_slice(words);
-                    for (word, place) in patches {
-                        arguments[*word] += context.address(*place, inputs, outputs);
-                    }
-                    // SAFETY: arguments were packed from the kernel's own list and their length was
-                    // checked; addresses are of buffers as long as the program says, which stay
-                    // until the event after this run has happened.
-                    unsafe { self.functions[*function].launch(stream, *grid, &arguments)? };
-                }
-                Action::Copy { from, to, bytes } => {
-                    let from = context.address(*from, inputs, outputs);
-                    let to = context.address(*to, inputs, outputs);
-                    // SAFETY: both are buffers of the program, of equal length, alive as above.
-                    unsafe { copy(stream, from, to, *bytes)? };
-                }
-            }
-        }
-        Ok(())
+    /// A run without staged tensors.
+    fn whole<'a>(&'a self, evaluated: &'a Evaluated, places: Places<'a>) -> Run<'a> {
+        Run { functions: &self.functions, evaluated, places, upload: None, download: None }
     }
 
     fn check_gpu(&self, other: &Gpu, name: &str) -> Result<()> {

@@ -78,34 +78,6 @@ impl Block {
             )
         })
     }
-
-    /// Puts a copy of `bytes` from `offset` to host memory into the stream.
-    ///
-    /// The host memory may be read once the stream has passed the copy. What exceeds either is left
-    /// out.
-    pub(crate) fn download(
-        &self,
-        stream: &Stream,
-        offset: usize,
-        to: &Pinned,
-        start: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        let room = self.bytes.saturating_sub(offset);
-        let bytes = bytes.min(room).min(to.bytes().saturating_sub(start));
-        if bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: both ranges lie within their memory.
-        check("cuMemcpyDtoHAsync", unsafe {
-            sys::cuMemcpyDtoHAsync_v2(
-                to.pointer().add(start).cast(),
-                self.address + offset as u64,
-                bytes,
-                stream.raw(),
-            )
-        })
-    }
 }
 
 impl Drop for Block {

@@ -112,6 +112,10 @@ impl Gpu {
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context) })
     }
 
+    pub(super) fn context(&self) -> sys::CUcontext {
+        self.context
+    }
+
     /// Its number.
     pub(crate) fn index(&self) -> usize {
         self.index

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 const OLDEST: u32 = 12000;
 
 /// Every function that is called on any driver; cudarc panics at the call of one that is missing.
-const FUNCTIONS: [&str; 38] = [
+const FUNCTIONS: [&str; 48] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
@@ -48,6 +48,16 @@ const FUNCTIONS: [&str; 38] = [
     "cuModuleGetFunction",
     "cuFuncSetAttribute",
     "cuLaunchKernel",
+    "cuGraphCreate",
+    "cuGraphDestroy",
+    "cuGraphAddKernelNode_v2",
+    "cuGraphAddMemcpyNode",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphExecDestroy",
+    "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphExecMemcpyNodeSetParams",
+    "cuGraphNodeSetEnabled",
+    "cuGraphLaunch",
     "cuGetErrorName",
     "cuGetErrorString",
 ];

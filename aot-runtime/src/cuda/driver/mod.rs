@@ -9,6 +9,7 @@
 mod block;
 mod event;
 mod gpu;
+mod graph;
 mod library;
 mod module;
 mod pinned;
@@ -18,8 +19,9 @@ mod stream;
 pub(crate) use block::Block;
 pub(crate) use event::Event;
 pub(crate) use gpu::Gpu;
+pub(crate) use graph::{Copy, Graph, GraphBuilder, Work, execute};
 pub(crate) use library::version_text;
-pub(crate) use module::{Function, Module, copy};
+pub(crate) use module::{Function, Module};
 pub(crate) use pinned::Pinned;
 pub(crate) use pooled::Pooled;
 pub(crate) use stream::Stream;

@@ -129,6 +129,20 @@ impl Function {
         self.parameter
     }
 
+    pub(super) fn raw(&self) -> sys::CUfunction {
+        self.raw
+    }
+
+    /// Threads per block.
+    pub(super) fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    /// Bytes of dynamic shared memory per block.
+    pub(super) fn shared(&self) -> u32 {
+        self.shared
+    }
+
     /// Puts a launch into a stream. `arguments` is the kernel's one parameter.
     ///
     /// # Safety
@@ -159,16 +173,4 @@ impl Function {
             )
         })
     }
-}
-
-/// Puts a copy between places of a GPU's memory into a stream.
-///
-/// # Safety
-/// Both ranges are allocated on the stream's GPU until the copy is done.
-pub(crate) unsafe fn copy(stream: &Stream, from: u64, to: u64, bytes: usize) -> Result<()> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    // SAFETY: the caller's promise.
-    check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw()) })
 }

@@ -42,6 +42,11 @@ impl Pinned {
         self.bytes
     }
 
+    /// Where it begins.
+    pub(crate) fn address(&self) -> usize {
+        self.pointer.addr()
+    }
+
     pub(super) fn pointer(&self) -> *mut u8 {
         self.pointer
     }

@@ -1,0 +1,299 @@
+//! Graphs: work that is put into a stream as a whole.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::library::check;
+use super::module::Function;
+use super::{Gpu, Stream};
+use crate::Result;
+
+/// One node's work.
+#[derive(Debug)]
+pub(crate) enum Work<'a> {
+    /// A kernel, its blocks per axis, and its one parameter. Skipped if an axis has no block.
+    Launch { function: &'a Function, grid: [u32; 3], arguments: &'a [u64] },
+    /// A copy. Skipped if it has no bytes.
+    Copy(Copy),
+}
+
+/// A copy of so many bytes between addresses of the GPU's memory, or of page-locked memory of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copy {
+    /// On the GPU.
+    Within { from: u64, to: u64, bytes: usize },
+    /// From the host to the GPU.
+    Up { from: usize, to: u64, bytes: usize },
+    /// From the GPU to the host.
+    Down { from: u64, to: usize, bytes: usize },
+}
+
+impl Copy {
+    fn bytes(&self) -> usize {
+        let (Self::Within { bytes, .. } | Self::Up { bytes, .. } | Self::Down { bytes, .. }) = self;
+        *bytes
+    }
+}
+
+impl Work<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Launch { grid, .. } => grid.contains(&0),
+            Self::Copy(copy) => copy.bytes() == 0,
+        }
+    }
+}
+
+/// A chain of nodes that can be put into streams again and again, and changed in between.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    gpu: Arc<Gpu>,
+    raw: sys::CUgraph,
+    runs: sys::CUgraphExec,
+    nodes: Vec<sys::CUgraphNode>,
+    enabled: Vec<bool>,
+}
+
+// SAFETY: handles of graphs may be used from any thread, by one at a time.
+unsafe impl Send for Graph {}
+// SAFETY: shared access calls nothing.
+unsafe impl Sync for Graph {}
+
+/// A chain in the making.
+#[derive(Debug)]
+pub(crate) struct GraphBuilder(Graph);
+
+impl GraphBuilder {
+    /// An empty chain.
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
+        gpu.enter()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: a context is current.
+        check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
+        let runs = std::ptr::null_mut();
+        let (nodes, enabled) = (Vec::new(), Vec::new());
+        Ok(Self(Graph { gpu: gpu.clone(), raw, runs, nodes, enabled }))
+    }
+
+    /// Appends a node.
+    pub(crate) fn push(&mut self, work: &Work<'_>) -> Result<()> {
+        let node = self.0.add(work)?;
+        self.0.nodes.push(node);
+        self.0.enabled.push(!work.is_empty());
+        Ok(())
+    }
+
+    /// The chain, ready to run.
+    pub(crate) fn finish(self) -> Result<Graph> {
+        let Self(mut graph) = self;
+        // SAFETY: the graph is complete.
+        check("cuGraphInstantiate", unsafe {
+            sys::cuGraphInstantiateWithFlags(&mut graph.runs, graph.raw, 0)
+        })?;
+        let wanted = std::mem::replace(&mut graph.enabled, vec![true; graph.nodes.len()]);
+        wanted.into_iter().enumerate().try_for_each(|(n, enabled)| graph.enable(n, enabled))?;
+        Ok(graph)
+    }
+}
+
+impl Graph {
+    fn add(&self, work: &Work<'_>) -> Result<sys::CUgraphNode> {
+        let mut node = std::ptr::null_mut();
+        let before = self.nodes.last().map_or(std::ptr::null(), std::ptr::from_ref);
+        let count = usize::from(!self.nodes.is_empty());
+        match work {
+            Work::Launch { function, grid, arguments } => {
+                let mut parameter = [arguments.as_ptr().cast_mut().cast::<c_void>()];
+                let params = launch(function, *grid, &mut parameter);
+                // SAFETY: the node before is of this graph; the driver copies the parameter, whose
+                // layout is the kernel's, before it returns.
+                check("cuGraphAddKernelNode", unsafe {
+                    sys::cuGraphAddKernelNode_v2(&mut node, self.raw, before, count, &params)
+                })?;
+            }
+            Work::Copy(copy) => {
+                let params = parameters(copy);
+                // SAFETY: the node before is of this graph; the places are of this context.
+                check("cuGraphAddMemcpyNode", unsafe {
+                    sys::cuGraphAddMemcpyNode(
+                        &mut node,
+                        self.raw,
+                        before,
+                        count,
+                        &params,
+                        self.gpu.context(),
+                    )
+                })?;
+            }
+        }
+        Ok(node)
+    }
+
+    /// Changes the work of the n-th node, which stays of its kind. Runs that are in a stream already
+    /// do the work that they had.
+    pub(crate) fn set(&mut self, n: usize, work: &Work<'_>) -> Result<()> {
+        let Some(&node) = self.nodes.get(n) else { return Ok(()) };
+        if work.is_empty() {
+            return self.enable(n, false);
+        }
+        match work {
+            Work::Launch { function, grid, arguments } => {
+                let mut parameter = [arguments.as_ptr().cast_mut().cast::<c_void>()];
+                let params = launch(function, *grid, &mut parameter);
+                // SAFETY: as when it was added.
+                check("cuGraphExecKernelNodeSetParams", unsafe {
+                    sys::cuGraphExecKernelNodeSetParams_v2(self.runs, node, &params)
+                })?;
+            }
+            Work::Copy(copy) => {
+                let params = parameters(copy);
+                // SAFETY: as when it was added.
+                check("cuGraphExecMemcpyNodeSetParams", unsafe {
+                    sys::cuGraphExecMemcpyNodeSetParams(
+                        self.runs,
+                        node,
+                        &params,
+                        self.gpu.context(),
+                    )
+                })?;
+            }
+        }
+        self.enable(n, true)
+    }
+
+    fn enable(&mut self, n: usize, enabled: bool) -> Result<()> {
+        if self.enabled[n] == enabled {
+            return Ok(());
+        }
+        // SAFETY: the node is of the graph that this was made from.
+        check("cuGraphNodeSetEnabled", unsafe {
+            sys::cuGraphNodeSetEnabled(self.runs, self.nodes[n], u32::from(enabled))
+        })?;
+        self.enabled[n] = enabled;
+        Ok(())
+    }
+
+    /// Puts all nodes into a stream.
+    ///
+    /// # Safety
+    /// Every node's arguments have its kernel's layout, and the memory that nodes work on is what
+    /// they expect, until they are done.
+    pub(crate) unsafe fn launch(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: both are alive and of one context; the rest is the caller's promise.
+        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.runs, stream.raw()) })
+    }
+}
+
+/// Puts work into a stream.
+///
+/// # Safety
+/// As for [`Graph::launch`].
+pub(crate) unsafe fn execute(stream: &Stream, work: &Work<'_>) -> Result<()> {
+    if work.is_empty() {
+        return Ok(());
+    }
+    match work {
+        // SAFETY: the caller's promise.
+        Work::Launch { function, grid, arguments } => unsafe {
+            function.launch(stream, *grid, arguments)
+        },
+        Work::Copy(copy) => {
+            let stream = stream.raw();
+            // SAFETY: the caller's promise.
+            let (call, result) = unsafe {
+                match *copy {
+                    Copy::Within { from, to, bytes } => {
+                        ("cuMemcpyDtoDAsync", sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream))
+                    }
+                    Copy::Up { from, to, bytes } => (
+                        "cuMemcpyHtoDAsync",
+                        sys::cuMemcpyHtoDAsync_v2(to, from as *const c_void, bytes, stream),
+                    ),
+                    Copy::Down { from, to, bytes } => (
+                        "cuMemcpyDtoHAsync",
+                        sys::cuMemcpyDtoHAsync_v2(to as *mut c_void, from, bytes, stream),
+                    ),
+                }
+            };
+            check(call, result)
+        }
+    }
+}
+
+/// A launch as a node has it. One that does nothing has one block, and is switched off.
+fn launch(
+    function: &Function,
+    grid: [u32; 3],
+    parameter: &mut [*mut c_void; 1],
+) -> sys::CUDA_KERNEL_NODE_PARAMS {
+    let [x, y, z] = grid.map(|n| n.max(1));
+    sys::CUDA_KERNEL_NODE_PARAMS {
+        func: function.raw(),
+        gridDimX: x,
+        gridDimY: y,
+        gridDimZ: z,
+        blockDimX: function.threads(),
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: function.shared(),
+        kernelParams: parameter.as_mut_ptr(),
+        extra: std::ptr::null_mut(),
+        kern: std::ptr::null_mut(),
+        ctx: std::ptr::null_mut(),
+    }
+}
+
+/// A copy as a node has it. One that does nothing copies a byte, and is switched off.
+fn parameters(copy: &Copy) -> sys::CUDA_MEMCPY3D {
+    use sys::CUmemorytype::{CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST};
+    let (src_type, src_device, src_host, dst_type, dst_device, dst_host) = match *copy {
+        Copy::Within { from, to, .. } => (DEVICE, from, 0, DEVICE, to, 0),
+        Copy::Up { from, to, .. } => (HOST, 0, from, DEVICE, to, 0),
+        Copy::Down { from, to, .. } => (DEVICE, from, 0, HOST, 0, to),
+    };
+    let width = copy.bytes().max(1);
+    sys::CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: src_type,
+        srcHost: src_host as *const c_void,
+        srcDevice: src_device,
+        srcArray: std::ptr::null_mut(),
+        reserved0: std::ptr::null_mut(),
+        srcPitch: width,
+        srcHeight: 1,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: dst_type,
+        dstHost: dst_host as *mut c_void,
+        dstDevice: dst_device,
+        dstArray: std::ptr::null_mut(),
+        reserved1: std::ptr::null_mut(),
+        dstPitch: width,
+        dstHeight: 1,
+        WidthInBytes: width,
+        Height: 1,
+        Depth: 1,
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if self.gpu.enter().is_err() {
+            return;
+        }
+        // SAFETY: both were made by the builder, if at all, and are destroyed once; runs in streams go on.
+        unsafe {
+            if !self.runs.is_null() {
+                sys::cuGraphExecDestroy(self.runs);
+            }
+            sys::cuGraphDestroy(self.raw);
+        }
+    }
+}
