@@ -19,12 +19,20 @@ pub enum Suite {
     PytorchOperator,
     /// Image classifiers whose weights are constants.
     Light,
+    /// Operators of onnxruntime's own domain, against onnxruntime.
+    Microsoft,
 }
 
 impl Suite {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Node, Self::Simple, Self::PytorchConverted, Self::PytorchOperator, Self::Light];
+    pub const ALL: [Self; 6] = [
+        Self::Node,
+        Self::Simple,
+        Self::PytorchConverted,
+        Self::PytorchOperator,
+        Self::Light,
+        Self::Microsoft,
+    ];
 
     /// The folder's name.
     pub fn name(self) -> &'static str {
@@ -34,7 +42,14 @@ impl Suite {
             Self::PytorchConverted => "pytorch-converted",
             Self::PytorchOperator => "pytorch-operator",
             Self::Light => "light",
+            Self::Microsoft => "microsoft",
         }
+    }
+
+    /// Its folder below the assets.
+    fn folder(self) -> PathBuf {
+        let parent = if self == Self::Microsoft { "reference" } else { "onnx-backend" };
+        Path::new(parent).join(self.name())
     }
 }
 
@@ -57,13 +72,13 @@ pub struct Case {
     pub(crate) data: Vec<PathBuf>,
 }
 
-/// A suite's cases below the folder of all suites, sorted by name.
+/// A suite's cases in the folder of assets, sorted by name.
 ///
 /// # Errors
-/// When the folder can't be listed.
-pub fn cases(root: &Path, suite: Suite) -> std::io::Result<Vec<Case>> {
+/// When the suite's folder can't be listed.
+pub fn cases(assets: &Path, suite: Suite) -> std::io::Result<Vec<Case>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(root.join(suite.name()))? {
+    for entry in std::fs::read_dir(assets.join(suite.folder()))? {
         let path = entry?.path();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if suite == Suite::Light {

@@ -5,21 +5,24 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/onnx-backend");
-    assert!(root.is_dir(), "{} is missing: run `cargo xtask fetch`", root.display());
-    root
+fn assets() -> PathBuf {
+    let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets");
+    for folder in ["onnx-backend", "reference/microsoft"] {
+        let path = assets.join(folder);
+        assert!(path.is_dir(), "{} is missing: run `cargo xtask reference`", path.display());
+    }
+    assets
 }
 
 fn outcomes(sizes: Sizes, suites: &[Suite]) -> BTreeMap<String, Outcome> {
-    let suite = |suite: &Suite| cases(&root(), *suite).expect("the cases can be listed");
+    let suite = |suite: &Suite| cases(&assets(), *suite).expect("the cases can be listed");
     let all: Vec<Case> = suites.iter().flat_map(suite).collect();
     all.par_iter().map(|case| (case.name.clone(), case.run(sizes))).collect()
 }
 
 /// What is listed does not pass, and everything else does.
 #[test]
-fn onnx_backend_tests_pass_but_for_the_listed_ones() {
+fn cases_pass_but_for_the_listed_ones() {
     let (outcomes, listed) = (outcomes(Sizes::Constant, &Suite::ALL), listed());
     let mut problems = Vec::new();
     for (name, outcome) in &outcomes {
@@ -32,7 +35,7 @@ fn onnx_backend_tests_pass_but_for_the_listed_ones() {
     let unknown = listed.keys().filter(|name| !outcomes.contains_key(**name));
     problems.extend(unknown.map(|name| format!("{name} is listed but does not exist")));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert!(outcomes.len() >= 1800, "only {} cases were found", outcomes.len());
+    assert!(outcomes.len() >= 1900, "only {} cases were found", outcomes.len());
 }
 
 /// Where a model can be imported with run-time sizes it gives the same results.
@@ -40,7 +43,7 @@ fn onnx_backend_tests_pass_but_for_the_listed_ones() {
 fn sizes_left_to_run_time_do_not_change_results() {
     let listed = listed();
     let (mut problems, mut passed) = (Vec::new(), 0);
-    for (name, outcome) in outcomes(Sizes::Symbolic, &[Suite::Node]) {
+    for (name, outcome) in outcomes(Sizes::Symbolic, &[Suite::Node, Suite::Microsoft]) {
         match outcome {
             Outcome::Passed => passed += 1,
             Outcome::Wrong(_) | Outcome::Run(_) if !listed.contains_key(name.as_str()) => {

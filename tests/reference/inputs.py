@@ -114,6 +114,33 @@ def pitch():
         yield f"{batch}", {"serving_default_input_2:0": audio(batch)}
 
 
+def terrain():
+    """Heights with noise, how much of it, and how difficult the terrain is to be."""
+    rng = np.random.default_rng(17)
+    for batch in (1, 2):
+        y, x = np.mgrid[0:128, 0:128] / 128.0
+        hills = np.stack([np.sin(5 * x + i) * np.cos(4 * y) for i in range(batch)])[:, None]
+        sigma = rng.uniform(0.1, 2.0, batch)
+        noisy = hills + sigma[:, None, None, None] * rng.standard_normal(hills.shape)
+        yield f"{batch}", {"noisy": noisy.astype(np.float32), "sigma": sigma.astype(np.float32),
+                           "difficulty": rng.uniform(0, 1, batch).astype(np.float32)}
+
+
+def windows(rate, count=3, batch=1):
+    """Consecutive windows of sound, each with the end of the one before it: [batch, 9/8 · 32 ms]."""
+    window = rate // 1000 * 32
+    context = window // 8
+    sound = audio(batch, context + count * window, rate)[..., 0]
+    for i in range(count):
+        yield np.ascontiguousarray(sound[:, i * window: (i + 1) * window + context])
+
+
+def letters():
+    rng = np.random.default_rng(19)
+    for batch, sequence in ((1, 24), (2, 24)):
+        yield f"{batch}x{sequence}", {"input": rng.integers(1, 30, (batch, sequence))}
+
+
 def objects():
     """ddddocr's detector: BGR in 0..=255, padded with 114."""
     drawn = dict(pictures.pictures())

@@ -110,3 +110,49 @@ fn basic_pitch() {
 fn common_det() {
     both("common-det");
 }
+
+#[test]
+fn terrain() {
+    both("terrain");
+}
+
+#[test]
+fn tashkeel() {
+    both("tashkeel");
+}
+
+/// The cases of a model are consecutive calls; `state` are inputs that are outputs of the call before.
+fn calls(name: &str, state: &[(&str, &str)]) {
+    let graph = both(name);
+    let executor = Executor::new(&graph).expect("fits");
+    let mut carried: Vec<(String, Tensor)> = Vec::new();
+    for case in cases(name) {
+        let mut inputs = case.inputs_of(&graph);
+        for (&id, input) in graph.inputs.iter().zip(&mut inputs) {
+            let own = carried.iter().find(|(given, _)| *given == graph[id].name);
+            if let Some((_, own)) = own {
+                *input = own.clone();
+            }
+        }
+        let found = executor.run(&inputs).expect("runs");
+        carried.clear();
+        for (((output, _), found), expected) in
+            graph.outputs.iter().zip(found).zip(case.outputs_of(&graph))
+        {
+            let error = relative_error(&found, &expected);
+            assert!(error <= TOLERANCE, "{name}, {}: `{output}` is off by {error:e}", case.name);
+            if let Some((given, _)) = state.iter().find(|(_, made)| made == output) {
+                carried.push(((*given).to_owned(), found));
+            }
+        }
+        assert_eq!(carried.len(), state.len(), "{name}: a state is missing");
+    }
+}
+
+#[test]
+fn voice() {
+    for name in ["vad", "vad-8k", "vad-op15", "vad-half", "vad-openvino", "vad-ifless"] {
+        calls(name, &[("state", "stateN")]);
+    }
+    calls("vad-sequence", &[("h", "hn"), ("c", "cn")]);
+}

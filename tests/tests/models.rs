@@ -19,6 +19,8 @@ pub(crate) struct Model {
 
 const BATCH_SEQUENCE: &[&str] = &["batch", "sequence"];
 
+const VOICE_16K: &[(&str, &[&str])] = &[("input", &["1", "576"]), ("state", &["2", "1", "128"])];
+
 /// The models of the project's first goals.
 pub(crate) const MODELS: &[Model] = &[
     Model {
@@ -60,6 +62,40 @@ pub(crate) const MODELS: &[Model] = &[
         file: "ddddocr/common_det.onnx",
         inputs: &[("images", &["1", "3", "416", "416"])],
         dims: &[],
+    },
+    Model { name: "terrain", file: "terrain/unet.onnx", inputs: &[], dims: &[("batch", 1, 8, 1)] },
+    Model {
+        name: "tashkeel",
+        file: "tashkeel/rawi_ensemble.onnx",
+        inputs: &[("input", &["batch", "24"])],
+        dims: &[("batch", 1, 8, 1)],
+    },
+    Model { name: "vad", file: "silero-vad/vad.onnx", inputs: VOICE_16K, dims: &[] },
+    Model {
+        name: "vad-8k",
+        file: "silero-vad/vad.onnx",
+        inputs: &[("input", &["1", "288"]), ("state", &["2", "1", "128"])],
+        dims: &[],
+    },
+    Model { name: "vad-op15", file: "silero-vad/vad_16k_op15.onnx", inputs: VOICE_16K, dims: &[] },
+    Model { name: "vad-half", file: "silero-vad/vad_half.onnx", inputs: VOICE_16K, dims: &[] },
+    Model {
+        name: "vad-openvino",
+        file: "silero-vad/vad_openvino_16k.onnx",
+        inputs: VOICE_16K,
+        dims: &[],
+    },
+    Model {
+        name: "vad-ifless",
+        file: "silero-vad/vad_op18_ifless.onnx",
+        inputs: &[("input", &["batch", "576"]), ("state", &["2", "batch", "128"])],
+        dims: &[("batch", 1, 8, 1)],
+    },
+    Model {
+        name: "vad-sequence",
+        file: "silero-vad/vad_16k_sequence.onnx",
+        inputs: &[("input", &["sequence", "576"])],
+        dims: &[("sequence", 1, 32, 1)],
     },
 ];
 

@@ -136,7 +136,7 @@ pub const BUNDLES: &[Bundle] = &[
     Bundle {
         folder: "models/terrain",
         requirements: "models",
-        use_: Use::Extra,
+        use_: Use::Test,
         files: &[taken(
             "adaptive-terrain-diffusion",
             "terrain_diffusion/weights/terrain_consistency_unet_difficulty100.onnx",
@@ -146,7 +146,7 @@ pub const BUNDLES: &[Bundle] = &[
     Bundle {
         folder: "models/silero-vad",
         requirements: "models",
-        use_: Use::Extra,
+        use_: Use::Test,
         files: &[
             taken("silero-vad", "silero_vad/data/silero_vad.onnx", "vad.onnx"),
             taken("silero-vad", "silero_vad/data/silero_vad_16k_op15.onnx", "vad_16k_op15.onnx"),
@@ -171,7 +171,7 @@ pub const BUNDLES: &[Bundle] = &[
     Bundle {
         folder: "models/tashkeel",
         requirements: "models",
-        use_: Use::Extra,
+        use_: Use::Test,
         files: &[taken(
             "text2tashkeel",
             "text2tashkeel/models/rawi_ensemble.int8.onnx",

@@ -21,6 +21,9 @@ pub(crate) struct Arguments {
     /// Only cases whose name contains this
     #[arg(long, default_value = "")]
     filter: String,
+    /// Only cases of this suite: node, simple, pytorch-converted, pytorch-operator, light or microsoft
+    #[arg(long)]
+    suite: Option<String>,
     /// Leave sizes to run time
     #[arg(long)]
     symbolic: bool,
@@ -44,7 +47,7 @@ enum On {
 
 /// Runs the chore.
 pub(crate) fn conformance(layout: &Layout, arguments: &Arguments) -> Result<()> {
-    let all = find(layout, &arguments.filter)?;
+    let all = find(layout, &arguments.filter, arguments.suite.as_deref())?;
     let sizes = if arguments.symbolic { Sizes::Symbolic } else { Sizes::Constant };
     if let Some(dir) = &arguments.pack {
         return conformance_pack(layout, dir, &arguments.targets, &all, sizes);
@@ -64,10 +67,10 @@ pub(crate) fn conformance(layout: &Layout, arguments: &Arguments) -> Result<()> 
     Ok(())
 }
 
-fn find(layout: &Layout, filter: &str) -> Result<Vec<Case>> {
-    let root = layout.assets().join("onnx-backend");
+fn find(layout: &Layout, filter: &str, only: Option<&str>) -> Result<Vec<Case>> {
+    let root = layout.assets();
     let mut all = Vec::new();
-    for suite in Suite::ALL {
+    for suite in Suite::ALL.into_iter().filter(|s| only.is_none_or(|only| only == s.name())) {
         all.extend(cases(&root, suite).map_err(Error::io("list", &root))?);
     }
     all.retain(|case| case.name.contains(filter));

@@ -144,6 +144,11 @@ impl Builder {
         })
     }
 
+    /// The stored tensor that a tensor is, if it is one.
+    pub(in super::super) fn stored(&self, t: Tensor) -> Option<Constant> {
+        self.entry(t).constant.clone()
+    }
+
     /// Run-time sizes as an `I64` tensor of rank 1.
     pub(in super::super) fn dims(&mut self, dims: &[Dim]) -> Tensor {
         let elements = dims.iter().map(|d| Elem::Int(d.clone())).collect();

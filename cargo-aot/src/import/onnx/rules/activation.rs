@@ -72,9 +72,9 @@ pub(super) const RULES: &[Entry] = &[
         let zero = c.scalar_like(0.0, x);
         Ok(vec![c.select(above, x, zero)?])
     }),
-    onnx("Softmax", |c| softmax_flat(c, Kind::Softmax)),
-    onnx("LogSoftmax", |c| softmax_flat(c, Kind::LogSoftmax)),
-    onnx("Hardmax", |c| softmax_flat(c, Kind::Hardmax)),
+    onnx("Softmax", |c| flat_along(c, Kind::Softmax)),
+    onnx("LogSoftmax", |c| flat_along(c, Kind::LogSoftmax)),
+    onnx("Hardmax", |c| flat_along(c, Kind::Hardmax)),
     since(13, "Softmax", |c| softmax_axis(c, Kind::Softmax)),
     since(13, "LogSoftmax", |c| softmax_axis(c, Kind::LogSoftmax)),
     since(13, "Hardmax", |c| softmax_axis(c, Kind::Hardmax)),
@@ -185,17 +185,27 @@ fn along(c: &mut Call<'_>, x: Tensor, axis: usize, kind: Kind) -> OpResult {
     }
 }
 
-/// Before version 13: over the axes from `axis` on, taken as one.
-fn softmax_flat(c: &mut Call<'_>, kind: Kind) -> OpResult<Vec<Tensor>> {
+/// Before version 13.
+fn flat_along(c: &mut Call<'_>, kind: Kind) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     let rank = c.rank(x);
     let axis = match c.int("axis", 1) {
         a if a == rank as i64 => rank,
         a => c.axis_of(a, rank)?,
     };
+    Ok(vec![from_axis(c, x, axis, kind)?])
+}
+
+/// Softmax over the axes from `axis` on, taken as one.
+pub(super) fn softmax_flat(c: &mut Call<'_>, x: Tensor, axis: usize) -> OpResult {
+    from_axis(c, x, axis, Kind::Softmax)
+}
+
+fn from_axis(c: &mut Call<'_>, x: Tensor, axis: usize, kind: Kind) -> OpResult {
+    let rank = c.rank(x);
     let shape = c.shape(x).to_vec();
     if axis + 1 == rank || (axis < rank && shape[axis + 1..].iter().all(|d| d.is(1))) {
-        return Ok(vec![along(c, x, axis, kind)?]);
+        return along(c, x, axis, kind);
     }
     if rank > 24 {
         return wrong("the rank is too large");
@@ -203,7 +213,7 @@ fn softmax_flat(c: &mut Call<'_>, kind: Kind) -> OpResult<Vec<Tensor>> {
     let product = |dims: &[aot_ir::Dim]| dims.iter().fold(aot_ir::Dim::ONE, |p, d| p * d);
     let flat = c.reshape(x, &[product(&shape[..axis]), product(&shape[axis..])])?;
     let out = along(c, flat, 1, kind)?;
-    Ok(vec![c.reshape(out, &shape)?])
+    c.reshape(out, &shape)
 }
 
 fn softmax_axis(c: &mut Call<'_>, kind: Kind) -> OpResult<Vec<Tensor>> {

@@ -11,9 +11,9 @@ use aot_ir::{DType, Dim, Op, Scalar};
 pub(super) const RULES: &[Entry] = &[
     onnx("Attention", attention),
     onnx("RotaryEmbedding", |c| {
-        let caches = [c.x(1)?, c.x(2)?];
-        let positions = c.opt(3);
-        Ok(vec![rotary(c, caches, positions)?])
+        let (x, caches, positions) = (c.x(0)?, [c.x(1)?, c.x(2)?], c.opt(3));
+        let rotation = Rotation::of(c);
+        Ok(vec![rotate(c, &rotation, x, caches, positions)?])
     }),
 ];
 
@@ -170,7 +170,7 @@ fn attention(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let heads = Heads { q, k, v, mask, scale, causal };
     let (mut y, scores) = if softcap > 0.0 || c.wants(3) {
         let mode = c.int("qk_matmul_output_mode", 0);
-        spelled_out(c, heads, softcap, mode)?
+        spelled_out(c, heads, Capped { softcap, sink: None, mode })?
     } else {
         (attend(c, heads)?, None)
     };
@@ -199,12 +199,21 @@ fn widen_mask(c: &mut Call<'_>, m: Tensor, t: &Dim) -> OpResult {
     c.pad(m, &low, &high, aot_ir::op::PadMode::Constant(fill))
 }
 
+/// What only attention in steps can do.
+pub(super) struct Capped {
+    /// Scores are `softcap · tanh(score / softcap)`, unless it is 0.
+    pub(super) softcap: f64,
+    /// `[1, h, 1, 1]`: one more score per row that takes its share of the softmax and gives nothing.
+    pub(super) sink: Option<Tensor>,
+    /// Which scores are the second result: 0 products, 1 masked, 2 capped, 3 softmax.
+    pub(super) mode: i64,
+}
+
 /// Attention in steps, where scores are capped or asked for.
-fn spelled_out(
+pub(super) fn spelled_out(
     c: &mut Call<'_>,
     heads: Heads,
-    softcap: f64,
-    mode: i64,
+    Capped { softcap, sink, mode }: Capped,
 ) -> OpResult<(Tensor, Option<Tensor>)> {
     let Heads { q, mut k, mut v, mut mask, scale, causal } = heads;
     let (hq, hk) = (c.shape(q)[1].clone(), c.shape(k)[1].clone());
@@ -249,7 +258,17 @@ fn spelled_out(
     if mode == 2 {
         asked = scores;
     }
-    let weights = softmax(c, scores, 3)?;
+    if let Some(sink) = sink {
+        let mut shape = c.shape(scores).to_vec();
+        shape[3] = Dim::ONE;
+        let sink = c.cast_like(sink, scores)?;
+        let sink = c.expand(sink, &shape)?;
+        scores = c.concat(&[scores, sink], 3)?;
+    }
+    let mut weights = softmax(c, scores, 3)?;
+    if sink.is_some() {
+        weights = c.slice_axis(weights, 3, Dim::ZERO, t.clone(), 1)?;
+    }
     if mode == 3 {
         asked = weights;
     }
@@ -257,15 +276,41 @@ fn spelled_out(
     Ok((y, Some(asked)))
 }
 
-/// Rotates pairs of features by angles per position. `caches` hold cosines and sines, either
-/// `[positions, d/2]` looked up by `positions [n, s]`, or `[n, s, d/2]`.
-pub(super) fn rotary(c: &mut Call<'_>, caches: [Tensor; 2], positions: Option<Tensor>) -> OpResult {
-    let x = c.x(0)?;
+/// How features are rotated.
+pub(super) struct Rotation {
+    /// Number of heads in a tensor of rank 3, 0 where the caches' width says it.
+    pub(super) heads: i64,
+    /// How many features of a head are, 0 for all.
+    pub(super) turned: i64,
+    /// Pairs are neighbours, or else halves apart.
+    pub(super) interleaved: bool,
+}
+
+impl Rotation {
+    /// As the node's attributes say.
+    pub(super) fn of(c: &Call<'_>) -> Self {
+        Self {
+            heads: c.int("num_heads", 0),
+            turned: c.int("rotary_embedding_dim", 0),
+            interleaved: c.flag("interleaved", false),
+        }
+    }
+}
+
+/// Rotates pairs of features of `x`, `[n, s, h·d]` or `[n, h, s, d]`, by angles per position. `caches` hold
+/// cosines and sines, either `[positions, d/2]` looked up by `positions [n, s]`, or `[n, s, d/2]`.
+pub(super) fn rotate(
+    c: &mut Call<'_>,
+    rotation: &Rotation,
+    x: Tensor,
+    caches: [Tensor; 2],
+    positions: Option<Tensor>,
+) -> OpResult {
     let original = c.shape(x).to_vec();
     let flat = original.len() == 3;
     let x = if flat {
         // Without a number of heads, the caches' width says how wide one is.
-        let heads = match (c.int("num_heads", 0), c.shape(caches[0]).last(), &original[2]) {
+        let heads = match (rotation.heads, c.shape(caches[0]).last(), &original[2]) {
             (0, Some(half), width) => {
                 let size = half.scaled(2);
                 let positive = c.scope().proves_nonneg(&(&size - 1));
@@ -279,7 +324,7 @@ pub(super) fn rotary(c: &mut Call<'_>, caches: [Tensor; 2], positions: Option<Te
     };
     let [n, _, s, size] = <[Dim; 4]>::try_from(c.shape(x).to_vec())
         .or_else(|shape| wrong(format!("rank {} where 3 or 4 is needed", shape.len())))?;
-    let turned = match c.int("rotary_embedding_dim", 0) {
+    let turned = match rotation.turned {
         0 => size.clone(),
         d => Dim::from(d),
     };
@@ -296,7 +341,7 @@ pub(super) fn rotary(c: &mut Call<'_>, caches: [Tensor; 2], positions: Option<Te
     }
     let (cos, sin) = (angles[0], angles[1]);
     let rotated = c.slice_axis(x, 3, Dim::ZERO, turned.clone(), 1)?;
-    let interleaved = c.flag("interleaved", false);
+    let interleaved = rotation.interleaved;
     let (a, b) = if interleaved {
         (
             c.slice_axis(rotated, 3, Dim::ZERO, half.clone(), 2)?,

@@ -68,8 +68,8 @@ fn det(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let size = rank.checked_sub(2).and_then(|i| c.shape(x)[i].as_const());
     match size {
         Some(n @ 1..=MAX_DET) if c.shape(x)[rank - 1].is(n) => {
-            let columns: Vec<i64> = (0..n).collect();
-            Ok(vec![minor(c, x, 0, &columns)?])
+            let all: Vec<i64> = (0..n).collect();
+            Ok(vec![minor(c, x, &all, &all)?])
         }
         _ => super::super::builder::unsupported(format!(
             "Det is supported for constant sizes up to {MAX_DET}"
@@ -77,16 +77,18 @@ fn det(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     }
 }
 
-fn minor(c: &mut Call<'_>, x: Tensor, row: i64, columns: &[i64]) -> OpResult {
+/// The determinant of these rows and columns of `x [.., n, n]`, as many of one as of the other.
+pub(super) fn minor(c: &mut Call<'_>, x: Tensor, rows: &[i64], columns: &[i64]) -> OpResult {
     let rank = c.rank(x);
+    let Some((&row, below)) = rows.split_first() else { return wrong("an empty matrix") };
     let mut total: Option<Tensor> = None;
     for (i, &column) in columns.iter().enumerate() {
         let line = c.pick(x, rank - 2, row.into())?;
         let mut term = c.pick(line, rank - 2, column.into())?;
         if columns.len() > 1 {
             let rest: Vec<i64> = columns.iter().copied().filter(|&k| k != column).collect();
-            let below = minor(c, x, row + 1, &rest)?;
-            term = c.product(term, below)?;
+            let rest = minor(c, x, below, &rest)?;
+            term = c.product(term, rest)?;
         }
         total = Some(match total {
             None => term,

@@ -141,36 +141,45 @@ pub(super) fn rms_norm(
     c.cast_like(y, x)
 }
 
-/// Scale and bias are per group in version 18 and per channel from 21 on.
-fn group_norm(c: &mut Call<'_>, by_channel: bool) -> OpResult<Vec<Tensor>> {
-    let (x, scale, bias) = (c.x(0)?, c.x(1)?, c.x(2)?);
-    let groups @ 1.. = c.int("num_groups", 0) else {
-        return wrong("num_groups has to be positive");
-    };
-    let epsilon = c.float("epsilon", 1e-5);
+/// `x [n, c, spatial..]` normalised over each of equal groups of channels.
+pub(super) fn grouped_norm(c: &mut Call<'_>, x: Tensor, groups: i64, epsilon: f64) -> OpResult {
     let shape = c.shape(x).to_vec();
-    if shape.len() < 2 {
-        return wrong("rank of at least 2 is needed");
+    if shape.len() < 2 || groups < 1 {
+        return wrong(format!("rank {} and {groups} groups", shape.len()));
     }
     let per_group = c.scope().floor_div(&shape[1], &groups.into());
-    let mut split = vec![shape[0].clone(), groups.into(), per_group.clone()];
+    let mut split = vec![shape[0].clone(), groups.into(), per_group];
     split.extend_from_slice(&shape[2..]);
     let wide = if c.dtype(x).bits() < 32 { DType::F32 } else { c.dtype(x) };
     let y = c.reshape(x, &split)?;
     let y = c.cast(y, wide)?;
-    let mut y = normalize(c, y, (2..split.len()).collect(), epsilon, true)?;
-    y = c.cast_like(y, x)?;
-    if by_channel {
-        y = c.reshape(y, &shape)?;
-        let (scale, bias) =
-            (per_channel(c, scale, shape.len())?, per_channel(c, bias, shape.len())?);
-        y = c.product(y, scale)?;
-        return Ok(vec![c.sum(y, bias)?]);
+    let y = normalize(c, y, (2..split.len()).collect(), epsilon, true)?;
+    let y = c.cast_like(y, x)?;
+    c.reshape(y, &shape)
+}
+
+/// Scale and bias are per group in version 18 and per channel from 21 on.
+fn group_norm(c: &mut Call<'_>, by_channel: bool) -> OpResult<Vec<Tensor>> {
+    let (x, mut scale, mut bias) = (c.x(0)?, c.x(1)?, c.x(2)?);
+    let (groups, epsilon) = (c.int("num_groups", 0), c.float("epsilon", 1e-5));
+    let mut y = grouped_norm(c, x, groups, epsilon)?;
+    let rank = c.rank(x);
+    if !by_channel {
+        let channels = c.shape(x)[1].clone();
+        for parameter in [&mut scale, &mut bias] {
+            if c.rank(*parameter) != 1 {
+                return wrong("scale and bias have to be vectors");
+            }
+            let count = c.shape(*parameter)[0].clone();
+            let per_group = c.scope().floor_div(&channels, &groups.into());
+            let wide = c.unsqueeze(*parameter, &[1])?;
+            let wide = c.expand(wide, &[count, per_group])?;
+            *parameter = c.reshape(wide, std::slice::from_ref(&channels))?;
+        }
     }
-    let (scale, bias) = (per_channel(c, scale, split.len())?, per_channel(c, bias, split.len())?);
+    let (scale, bias) = (per_channel(c, scale, rank)?, per_channel(c, bias, rank)?);
     y = c.product(y, scale)?;
-    y = c.sum(y, bias)?;
-    Ok(vec![c.reshape(y, &shape)?])
+    Ok(vec![c.sum(y, bias)?])
 }
 
 /// `x / (bias + alpha / size · Σ x²)^beta` over a window of channels.

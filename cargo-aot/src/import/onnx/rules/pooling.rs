@@ -11,8 +11,8 @@ pub(super) const RULES: &[Entry] = &[
     onnx("MaxPool", max_pool),
     onnx("MaxUnpool", super::pool_indices::max_unpool),
     onnx("AveragePool", |c| {
-        let count_include_pad = c.flag("count_include_pad", false);
-        pool(c, PoolKind::Average { count_include_pad })
+        let x = c.x(0)?;
+        Ok(vec![average_pool_of(c, x)?])
     }),
     onnx("LpPool", |c| {
         let p = c.int("p", 2);
@@ -44,6 +44,19 @@ fn attributes(c: &Call<'_>, x: Tensor, kind: PoolKind) -> OpResult<PoolAttrs> {
     let same = c.text("auto_pad", "NOTSET").starts_with("SAME");
     let ceil_mode = c.flag("ceil_mode", false) && !same;
     Ok(PoolAttrs { kind, kernel, strides, pads, dilations, ceil_mode })
+}
+
+/// Average pooling of `x` with the node's attributes.
+pub(super) fn average_pool_of(c: &mut Call<'_>, x: Tensor) -> OpResult {
+    let count_include_pad = c.flag("count_include_pad", false);
+    let attrs = attributes(c, x, PoolKind::Average { count_include_pad })?;
+    c.op(Op::Pool(attrs), &[x])
+}
+
+/// Maximum pooling of `x` with the node's attributes.
+pub(super) fn max_pool_of(c: &mut Call<'_>, x: Tensor) -> OpResult {
+    let attrs = attributes(c, x, PoolKind::Max)?;
+    c.op(Op::Pool(attrs), &[x])
 }
 
 fn pool(c: &mut Call<'_>, kind: PoolKind) -> OpResult<Vec<Tensor>> {

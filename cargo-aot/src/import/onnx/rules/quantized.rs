@@ -27,7 +27,10 @@ pub(super) const RULES: &[Entry] = &[
         Ok(vec![c.cast(out, DType::I32)?])
     }),
     onnx("QLinearMatMul", qlinear_matmul),
-    onnx("QLinearConv", qlinear_conv),
+    onnx("QLinearConv", |c| {
+        let x = c.x(0)?;
+        Ok(vec![qlinear_conv(c, x)?])
+    }),
 ];
 
 /// Which axis a vector of zero points or scales runs along.
@@ -59,7 +62,13 @@ fn offset(c: &mut Call<'_>, x: Tensor, zero_point: usize, side: Side) -> OpResul
 }
 
 /// Scales or zero points spread over the tensor that they are for.
-fn spread(c: &mut Call<'_>, v: Tensor, shape: &[Dim], axis: i64, block: i64) -> OpResult {
+pub(super) fn spread(
+    c: &mut Call<'_>,
+    v: Tensor,
+    shape: &[Dim],
+    axis: i64,
+    block: i64,
+) -> OpResult {
     let rank = shape.len();
     if c.rank(v) == 0 || (c.rank(v) == 1 && c.shape(v)[0].is(1)) {
         return c.reshape(v, &[]);
@@ -85,7 +94,12 @@ fn spread(c: &mut Call<'_>, v: Tensor, shape: &[Dim], axis: i64, block: i64) -> 
 }
 
 /// `saturate(round(x) + zero point)` in `dtype`; floats are not rounded to integers.
-fn saturate(c: &mut Call<'_>, x: Tensor, zero: Option<Tensor>, dtype: DType) -> OpResult {
+pub(super) fn saturate(
+    c: &mut Call<'_>,
+    x: Tensor,
+    zero: Option<Tensor>,
+    dtype: DType,
+) -> OpResult {
     let mut x = x;
     if dtype.is_int() {
         x = c.unary(UnaryOp::Round, x)?;
@@ -161,19 +175,14 @@ pub(super) fn dynamic(c: &mut Call<'_>, x: Tensor) -> OpResult<[Tensor; 3]> {
 }
 
 /// `saturate(round(acc · a_scale · b_scale / y_scale) + y_zero)`.
-fn requantize(
-    c: &mut Call<'_>,
-    acc: Tensor,
-    scales: [Tensor; 3],
-    zero: Tensor,
-) -> OpResult<Vec<Tensor>> {
+fn requantize(c: &mut Call<'_>, acc: Tensor, scales: [Tensor; 3], zero: Tensor) -> OpResult {
     let [a, b, y] = scales;
     let (a, b, y) = (c.cast(a, DType::F32)?, c.cast(b, DType::F32)?, c.cast(y, DType::F32)?);
     let factor = c.product(a, b)?;
     let factor = c.quotient(factor, y)?;
     let scaled = c.product(acc, factor)?;
     let dtype = c.dtype(zero);
-    Ok(vec![saturate(c, scaled, Some(zero), dtype)?])
+    saturate(c, scaled, Some(zero), dtype)
 }
 
 fn qlinear_matmul(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
@@ -186,11 +195,12 @@ fn qlinear_matmul(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let a_scale = lay(c, a_scale, ra, Side::Rows)?;
     let b_scale = lay(c, b_scale, rb, Side::Columns)?;
     let (y_scale, y_zero) = (c.x(6)?, c.x(7)?);
-    requantize(c, acc, [a_scale, b_scale, y_scale], y_zero)
+    Ok(vec![requantize(c, acc, [a_scale, b_scale, y_scale], y_zero)?])
 }
 
-fn qlinear_conv(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    let (x, w, bias) = (c.x(0)?, c.x(3)?, c.opt(8));
+/// Of `x [n, c, spatial..]` with the node's other inputs.
+pub(super) fn qlinear_conv(c: &mut Call<'_>, x: Tensor) -> OpResult {
+    let (w, bias) = (c.x(3)?, c.opt(8));
     let rank = c.rank(x);
     let (x_scale, w_scale) = (c.x(1)?, c.x(4)?);
     let x = offset(c, x, 2, Side::Rows)?;

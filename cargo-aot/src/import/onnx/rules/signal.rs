@@ -115,7 +115,13 @@ fn divisor(n: i64) -> Option<(i64, i64)> {
 }
 
 /// The whole transform of `x [.., length, parts]`; half of the frequencies when `onesided`.
-fn transform(c: &mut Call<'_>, x: Tensor, length: &Dim, inverse: bool, onesided: bool) -> OpResult {
+pub(super) fn transform(
+    c: &mut Call<'_>,
+    x: Tensor,
+    length: &Dim,
+    inverse: bool,
+    onesided: bool,
+) -> OpResult {
     let count = if onesided { c.scope().floor_div(length, &2.into()) + 1 } else { length.clone() };
     let dtype = c.dtype(x);
     let x = if dtype.bits() < 32 { c.cast(x, DType::F32)? } else { x };
