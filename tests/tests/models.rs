@@ -94,8 +94,8 @@ pub(crate) const MODELS: &[Model] = &[
     Model {
         name: "vad-sequence",
         file: "silero-vad/vad_16k_sequence.onnx",
-        inputs: &[("input", &["sequence", "576"])],
-        dims: &[("sequence", 1, 32, 1)],
+        inputs: &[("input", &["3", "576"])],
+        dims: &[],
     },
 ];
 

@@ -76,9 +76,9 @@ impl Importer<'_> {
             tensors.map(move |(suffix, t)| (format!("{name}{suffix}"), t))
         });
         let outputs: Vec<(String, Tensor)> = outputs.collect();
-        self.builder.finish(outputs).map_err(|error| match error {
+        self.builder.finish(outputs).map_err(|(node, error)| match error {
             OpError::Wrong(reason) | OpError::Unsupported(reason) => {
-                ImportError::Malformed { path, reason }
+                ImportError::Node { path, node, operator: "an output".to_owned(), reason }
             }
         })
     }

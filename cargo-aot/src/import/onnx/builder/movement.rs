@@ -3,6 +3,7 @@
 use super::super::known::{Content, Elem};
 use super::pointwise::broadcast_at;
 use super::tensors::{Builder, OpResult, Tensor, wrong};
+use aot_ir::dim::Cmp;
 use aot_ir::op::PadMode;
 use aot_ir::{Dim, Op, Scalar, Scope};
 
@@ -65,8 +66,23 @@ impl Builder {
         }
     }
 
-    /// `x` without `axes`, which must have extent 1.
+    /// `x` without `axes`, which must have extent 1; where they may have another, every run checks it.
     pub(in super::super) fn squeeze(&mut self, x: Tensor, axes: &[usize]) -> OpResult {
+        let mut x = x;
+        for &axis in axes {
+            let Some(extent) = self.shape(x).get(axis).cloned() else { continue };
+            match self.scope().decide(Cmp::Eq, &extent, &Dim::ONE) {
+                Some(true) => {}
+                Some(false) => {
+                    let extent = self.symbols().show(&extent);
+                    return wrong(format!("axis {axis} can't be dropped: its extent is {extent}"));
+                }
+                None => {
+                    self.guard(extent, Dim::ONE);
+                    x = self.slice_axis(x, axis, Dim::ZERO, Dim::ONE, 1)?;
+                }
+            }
+        }
         let shape: Vec<Dim> = self
             .shape(x)
             .iter()

@@ -1,7 +1,11 @@
 //! Tensors of the model while it is imported: graph values, constants, or known elements.
 
 use super::super::known::{Content, Elem, round_to};
-use aot_ir::{Bytes, Constant, DType, Dim, Graph, GraphError, Op, Scope, Symbols, Value, ValueId};
+use aot_ir::dim::Symbol;
+use aot_ir::{
+    Binding, Bytes, Constant, DType, Dim, Graph, GraphError, Guard, Op, Scope, Symbols, Value,
+    ValueId,
+};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -83,13 +87,17 @@ impl Builder {
         Self { graph, entries: Vec::new(), scalars: HashMap::new(), node: String::new() }
     }
 
-    /// The graph with its outputs.
-    pub(in super::super) fn finish(mut self, outputs: Vec<(String, Tensor)>) -> OpResult<Graph> {
-        let outputs = outputs
-            .into_iter()
-            .map(|(name, tensor)| Ok((name, self.value(tensor)?)))
-            .collect::<OpResult<Vec<_>>>()?;
-        self.graph.outputs = outputs;
+    /// The graph with its outputs; or the output that can't be made.
+    pub(in super::super) fn finish(
+        mut self,
+        outputs: Vec<(String, Tensor)>,
+    ) -> Result<Graph, (String, OpError)> {
+        for (name, tensor) in outputs {
+            match self.value(tensor) {
+                Ok(value) => self.graph.outputs.push((name, value)),
+                Err(error) => return Err((name, error)),
+            }
+        }
         Ok(self.graph)
     }
 
@@ -219,6 +227,38 @@ impl Builder {
     /// The one number that all elements are.
     pub(in super::super) fn uniform(&mut self, t: Tensor) -> Option<f64> {
         self.content(t)?.uniform()?.as_const()
+    }
+
+    /// How many guards there are.
+    pub(in super::super) fn guards(&self) -> usize {
+        self.graph.guards.len()
+    }
+
+    /// Takes back all guards but the first ones.
+    pub(in super::super) fn keep_guards(&mut self, count: usize) {
+        self.graph.guards.truncate(count);
+    }
+
+    /// Has every run check that two sizes are equal.
+    pub(in super::super) fn guard(&mut self, lhs: Dim, rhs: Dim) {
+        let guard = Guard { lhs, rhs, node: self.node.clone() };
+        if !self.graph.guards.contains(&guard) {
+            self.graph.guards.push(guard);
+        }
+    }
+
+    /// A size in `lo..=hi` that the run takes from the `I64` scalar `size`.
+    pub(in super::super) fn run_size(
+        &mut self,
+        name: &str,
+        lo: i64,
+        hi: i64,
+        size: Tensor,
+    ) -> OpResult<Dim> {
+        let size = self.value(size)?;
+        let symbol = self.graph.symbols.add(Symbol::in_run(name, lo, hi));
+        self.graph.bindings.push(Binding { symbol, size });
+        Ok(self.graph.symbols.dim(symbol))
     }
 
     /// Gives a tensor the model's name for it, unless it has one.

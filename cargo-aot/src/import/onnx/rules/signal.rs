@@ -194,7 +194,11 @@ fn dft(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 
 /// Transforms of overlapping frames of `input 0 [n, samples, parts]`: `[n, frames, frequencies, 2]`.
 fn stft(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    let x = c.x(0)?;
+    let mut x = c.x(0)?;
+    if c.rank(x) == 2 {
+        // As PyTorch's exporter writes it.
+        x = c.unsqueeze(x, &[2])?;
+    }
     check_parts(c, x, 3)?;
     let shape = c.shape(x).to_vec();
     let [batch, samples, parts] = shape.as_slice() else {

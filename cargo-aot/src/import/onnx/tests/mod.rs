@@ -2,7 +2,9 @@
 
 mod make;
 
+mod branches;
 mod errors;
+mod limits;
 mod sequences;
 mod shapes;
 mod signal;
