@@ -276,9 +276,12 @@ fn target_summary(
         let index = *index as usize;
         let Some(variants) = target.launches.get(index) else { continue };
         let mut names = Vec::new();
-        for variant in variants {
-            *uses.entry(variant.kernel).or_default() += 1;
-            names.extend(target.kernels.get(variant.kernel as usize).map(|k| k.entry.clone()));
+        for (i, variant) in variants.iter().enumerate() {
+            // Variants may differ in their grids alone.
+            if variants[..i].iter().all(|before| before.kernel != variant.kernel) {
+                *uses.entry(variant.kernel).or_default() += 1;
+                names.extend(target.kernels.get(variant.kernel as usize).map(|k| k.entry.clone()));
+            }
         }
         let work = works.get(index).copied().unwrap_or_default();
         let group = labels.get(index).copied().unwrap_or_default().to_owned();

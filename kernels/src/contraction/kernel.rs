@@ -3,7 +3,10 @@
 use super::access::{Side, classify};
 use super::collapse::collapse;
 use super::output::output;
-use super::schedule::{Engine, Tile, blocks, choices, shared_bytes, supported};
+use super::schedule::{
+    Choice, Engine, FEW_COLUMNS, Tile, blocks, choices, few_blocks, few_bytes, shared_bytes,
+    supported,
+};
 use super::side::{place, side};
 use crate::code::{Emit, Emitter, Part, Role};
 use crate::group::{Anchor, Contraction, Group, MathType};
@@ -30,8 +33,11 @@ pub fn kernels(group: &Group, symbols: &Symbols, arch: Arch) -> Result<Vec<Kerne
     chosen
         .into_iter()
         .map(|choice| {
-            let Text { source, args, shared, name } = text(&group, c, symbols, math, choice.tile)?;
-            let grid = blocks(&scope, choice.tile, [&batch, &m, &n]);
+            let Text { source, args, shared, name } = text(&group, c, symbols, math, &choice)?;
+            let grid = match choice.tile {
+                Some(tile) if !choice.is_few => blocks(&scope, tile, [&batch, &m, &n]),
+                _ => few_blocks(&scope, &batch, &n),
+            };
             Ok(Kernel {
                 source,
                 entry: ENTRY.to_owned(),
@@ -56,10 +62,12 @@ struct Text {
     name: String,
 }
 
-fn threads(tile: Tile) -> u32 {
-    match tile.engine {
-        Engine::Mma { warps_m, warps_n, .. } => warps_m * warps_n * 32,
-        Engine::Fma => 256,
+/// Threads of a block; without a tile, those of few rows.
+fn threads(tile: Option<Tile>) -> u32 {
+    match tile.map(|tile| tile.engine) {
+        Some(Engine::Mma { warps_m, warps_n, .. }) => warps_m * warps_n * 32,
+        Some(Engine::Fma) => 256,
+        None => 128,
     }
 }
 
@@ -68,7 +76,7 @@ fn text(
     c: &Contraction,
     symbols: &Symbols,
     math: MathType,
-    tile: Tile,
+    choice: &Choice,
 ) -> Emit<Text> {
     let mut e = Emitter::new(group, symbols);
     let left = Side { rows: c.m.clone(), steps: c.k.clone(), element: c.a };
@@ -95,16 +103,37 @@ fn text(
     problem += "};\n";
     let problem = problem.replace("  FN ", "  static FN ");
 
-    let (headers, engine, name) = engine(math, tile, real);
-    let threads = threads(tile);
+    let threads = threads(choice.tile);
+    let few = format!("ContractionFew<Problem, {real}, {FEW_COLUMNS}, {threads}>::run(p, memory);");
+    let (mut headers, call, mut name) = match choice.tile {
+        Some(tile) => {
+            let (headers, engine, name) = engine(math, tile, real);
+            let call = format!("{engine}::run(p, memory);");
+            let both = format!("if (Problem::m(p) <= kFewRows) {few} else {call}");
+            (headers, if choice.few { both } else { call }, name)
+        }
+        None => (common(), few, format!("few rows, {FEW_COLUMNS} columns, {threads} threads")),
+    };
+    if choice.few && choice.tile.is_some() {
+        name += ", or few rows";
+    }
+    if choice.few {
+        headers += include_str!("../../cuda/contraction_few.cuh");
+    }
     let source = format!(
         "{}{headers}{}{problem}extern \"C\" __global__ void __launch_bounds__({threads}) \
          {ENTRY}(const __grid_constant__ Args p) {{\n  extern __shared__ __align__(128) char \
-         memory[];\n  {engine}::run(p, memory);\n}}\n",
+         memory[];\n  {call}\n}}\n",
         e.prelude(),
         e.declaration(),
     );
-    let shared = shared_bytes(tile, math, &a, &b, along_n);
+    let few = few_bytes(threads, dtype);
+    let shared = match choice.tile {
+        Some(tile) => {
+            shared_bytes(tile, math, &a, &b, along_n).max(if choice.few { few } else { 0 })
+        }
+        None => few,
+    };
     Ok(Text { source, args: e.arguments(), shared, name })
 }
 
@@ -118,16 +147,21 @@ fn volume(e: &mut Emitter<'_>, vars: &[VarId]) -> Emit<String> {
     Ok(extent.text)
 }
 
-/// Headers, the instance of the device code, and the schedule's name.
-fn engine(math: MathType, tile: Tile, real: &str) -> (String, String, String) {
-    let Tile { m, n, k, engine } = tile;
-    let common = [
+/// Headers that all schedules have.
+fn common() -> String {
+    [
         include_str!("../../cuda/mma.cuh"),
         include_str!("../../cuda/async.cuh"),
         include_str!("../../cuda/tile.cuh"),
         include_str!("../../cuda/slice.cuh"),
     ]
-    .concat();
+    .concat()
+}
+
+/// Headers, the instance of the device code, and the schedule's name.
+fn engine(math: MathType, tile: Tile, real: &str) -> (String, String, String) {
+    let Tile { m, n, k, engine } = tile;
+    let common = common();
     match engine {
         Engine::Mma { warps_m, warps_n, stages } => {
             let unit = match math {

@@ -3,7 +3,7 @@
 use super::access::Access;
 use crate::group::MathType;
 use aot_ir::dim::{Cmp, Cond};
-use aot_ir::{Arch, Dim, Scope};
+use aot_ir::{Arch, DType, Dim, Scope};
 
 /// Multiprocessors that a grid should at least fill: those of an H100 or H200; other GPUs in use have
 /// between 40 and 170, where the same threshold costs little.
@@ -29,10 +29,20 @@ pub(super) struct Tile {
     pub(super) engine: Engine,
 }
 
-/// A tile and when it is chosen.
+/// The most rows for which elements of the other side go from memory to products; `cuda/contraction_few.cuh`.
+const FEW_ROWS: i64 = 8;
+/// Columns of a block with few rows.
+pub(super) const FEW_COLUMNS: u32 = 16;
+
+/// A schedule and when it is chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
-    pub(super) tile: Tile,
+    /// Of products with more than a few rows. Where there may be both, the text has both, so that they are one kernel.
+    pub(super) tile: Option<Tile>,
+    /// Whether there may be few rows.
+    pub(super) few: bool,
+    /// Whether this choice is for few rows.
+    pub(super) is_few: bool,
     pub(super) when: Cond,
 }
 
@@ -60,13 +70,18 @@ fn mma(m: u32, n: u32, k: u32, warps: [u32; 2], stages: u32) -> Tile {
     Tile { m, n, k, engine: Engine::Mma { warps_m, warps_n, stages } }
 }
 
+/// Blocks that a grid for few rows has.
+pub(super) fn few_blocks(scope: &Scope<'_>, batch: &Dim, n: &Dim) -> Dim {
+    batch * scope.ceil_div(n, &i64::from(FEW_COLUMNS).into())
+}
+
 /// Blocks that a grid has.
 pub(super) fn blocks(scope: &Scope<'_>, tile: Tile, [batch, m, n]: [&Dim; 3]) -> Dim {
     let along = |extent: &Dim, tile: u32| scope.ceil_div(extent, &i64::from(tile).into());
     batch * along(m, tile.m) * along(n, tile.n)
 }
 
-/// Tiles in the order in which they are tried; the last one's condition always holds.
+/// Schedules in the order in which they are tried; the last one's condition always holds.
 pub(super) fn choices(
     scope: &Scope<'_>,
     math: MathType,
@@ -92,22 +107,28 @@ pub(super) fn choices(
         let blocks = blocks(scope, tile, sizes);
         scope.cond(Cmp::Le, &(waves * PROCESSORS).into(), &blocks)
     };
+    let has_few = scope.cond(Cmp::Le, sizes[1], &FEW_ROWS.into());
+    let few = scope.decide_cond(&has_few) != Some(false);
     let mut out = Vec::new();
-    let mut add = |tile: Tile, when: Cond| {
+    if few {
+        let tile = (!has_few.is_always()).then_some(small);
+        out.push(Choice { tile, few, is_few: true, when: has_few });
+    }
+    let mut add = |tile: Tile, few: bool, when: Cond| {
         let done = out.last().is_some_and(|c: &Choice| c.when.is_always());
         if !done && scope.decide_cond(&when) != Some(false) {
-            out.push(Choice { tile, when });
+            out.push(Choice { tile: Some(tile), few, is_few: false, when });
         }
     };
     if let Some(tile) = large
         && scope.interval(sizes[2]).lo >= WIDE
     {
-        add(tile, fills(tile, 2));
+        add(tile, false, fills(tile, 2));
     }
     if let Some(tile) = medium {
-        add(tile, fills(tile, 1));
+        add(tile, false, fills(tile, 1));
     }
-    add(small, Cond::always());
+    add(small, few, Cond::always());
     out
 }
 
@@ -121,6 +142,11 @@ pub(crate) fn tile_bytes(access: &Access, rows: u32, depth: u32, element: u32) -
     let (lines, line) = if along_k { (rows, depth / chunk) } else { (depth, rows / chunk) };
     let permuted = line >= 2 && line.is_power_of_two() && (along_k || element == 2 || line >= 8);
     lines * 16 * if permuted { line } else { line | 1 }
+}
+
+/// Bytes of dynamic shared memory of a block of `threads` with few rows.
+pub(super) fn few_bytes(threads: u32, sum: DType) -> u32 {
+    threads / 32 * FEW_ROWS as u32 * FEW_COLUMNS * if sum == DType::F64 { 8 } else { 4 }
 }
 
 /// Bytes of dynamic shared memory of a block.

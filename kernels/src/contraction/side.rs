@@ -114,7 +114,9 @@ pub(crate) fn side(
             let storage = storage_type(e.storage(load.operand));
             let _ = writeln!(
                 text,
-                "    FN void load(const Args& p, const Place& z, const Row& row, const Step& step, {real} \
+                "    FN {real} scalar(const Args& p, const Place& z, const Row& row, const Step& step) {{\n      \
+                 return inside(p, z, row, step) ? ({real})widen(*address(p, z, row, step)) : ({real})0;\n    }}\n    \
+                 FN void load(const Args& p, const Place& z, const Row& row, const Step& step, {real} \
                  (&out)[{width}]) {{\n      struct alignas(sizeof({storage}) * {width}) Run {{ {storage} \
                  v[{width}]; }};\n      Run run = {{}};\n      if (inside(p, z, row, step)) run = \
                  *reinterpret_cast<const Run*>(address(p, z, row, step));\n#pragma unroll\n      for (int i = 0; \

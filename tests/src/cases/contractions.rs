@@ -42,6 +42,55 @@ fn a_product_takes_transposed_and_sliced_operands_as_they_lie(cases: &mut Cases)
     cases.add(net);
 }
 
+/// At most eight rows are multiplied by another schedule than more are; sizes lie on both sides.
+fn products_of_few_and_of_many_rows(cases: &mut Cases) {
+    // Columns and elements of a sum: aligned to whole accesses, to halves of one, and to nothing.
+    for (n, k, transposed) in [
+        (384, 256, false),
+        (40, 1028, false),
+        (37, 129, false),
+        (48, 256, true),
+        (20, 1028, true),
+        (19, 131, true),
+    ] {
+        let mut net = Net::new();
+        let rows = net.symbol("rows", 1, 40, 1);
+        let x = net.input(DType::F32, &[rows, Dim::from(k as i64)]);
+        let weight = if transposed { [n, k] } else { [k, n] };
+        let mut w = net.weight(&weight);
+        if transposed {
+            w = net.op(Op::Transpose { perm: vec![1, 0] }, &[w]);
+        }
+        let bias = net.weight(&[n]);
+        let product = net.op(Op::MatMul, &[x, w]);
+        let out = net.add(product, bias);
+        net.output(out);
+        net.groups(1);
+        cases.at(net, &[1, 2, 3, 4, 5, 7, 8, 9, 40].map(|m| vec![("rows", m)]));
+    }
+    // Batches of them, and an operand that is computed.
+    let mut net = Net::new();
+    let x = net.input(DType::F32, &dims(&[3, 2, 5, 64]));
+    let y = net.input(DType::F32, &dims(&[3, 1, 64, 24]));
+    let doubled = net.add(x, x);
+    let out = net.op(Op::MatMul, &[doubled, y]);
+    net.output(out);
+    cases.add(net);
+    // One place of an image, as after pooling, and one column.
+    let mut net = Net::new();
+    let x = net.input(DType::F32, &dims(&[1, 96, 1, 1]));
+    let w = net.weight(&[24, 96, 1, 1]);
+    let out = net.op(Op::Conv(conv_attrs([1, 1], [0, 0], [1, 1], 1)), &[x, w]);
+    net.output(out);
+    cases.add(net);
+    let mut net = Net::new();
+    let x = net.input(DType::F32, &dims(&[8, 200]));
+    let w = net.weight(&[200, 1]);
+    let out = net.op(Op::MatMul, &[x, w]);
+    net.output(out);
+    cases.add(net);
+}
+
 fn conv_attrs(strides: [i64; 2], pads: [i64; 2], dilations: [i64; 2], groups: i64) -> ConvAttrs {
     ConvAttrs {
         strides: strides.to_vec(),
@@ -170,6 +219,7 @@ pub(super) fn all(cases: &mut Cases) {
         "a_product_takes_transposed_and_sliced_operands_as_they_lie",
         a_product_takes_transposed_and_sliced_operands_as_they_lie,
     );
+    cases.family("products_of_few_and_of_many_rows", products_of_few_and_of_many_rows);
     cases.family("convolutions_with_every_geometry", convolutions_with_every_geometry);
     cases.family("transposed_convolutions_gather", transposed_convolutions_gather);
     cases.family(
