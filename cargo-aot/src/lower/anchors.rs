@@ -4,6 +4,7 @@ use super::LowerError;
 use super::analysis::operand_type;
 use super::builder::Builder;
 use super::coords::broadcast;
+use super::padding::{Padded, padded_to, row_axis};
 use aot_ir::dim::{Atom, Cmp, Cond, VarId};
 use aot_ir::op::{AttentionAttrs, BinaryOp, ConvAttrs, ReduceOp, UnaryOp};
 use aot_ir::{DType, Dim, Node, Op, Scalar, ValueId};
@@ -18,13 +19,21 @@ pub(super) struct Anchored {
     pub(super) per_element: bool,
 }
 
-pub(super) fn reduce(b: &mut Builder<'_>, node: &Node) -> Result<Anchored, LowerError> {
+/// `padded` are axes of the result, here and below.
+pub(super) fn reduce(
+    b: &mut Builder<'_>,
+    node: &Node,
+    padded: &[Padded],
+) -> Result<Anchored, LowerError> {
     let x = node.inputs[0];
     let graph = b.plan.graph;
     let (shape, dtype) = (&graph[x].shape, graph[x].dtype);
+    let padded = padded.iter().filter_map(|(axis, to)| Some((row_axis(&node.op, *axis)?, *to)));
+    let padded: Vec<Padded> = padded.collect();
+    let padded = padded.as_slice();
     match &node.op {
         Op::Reduce { op, axes, keep_dims } => {
-            let (rows, over, source) = split_space(b, shape, axes);
+            let (rows, over, source) = split_space(b, shape, axes, padded);
             let coords = reduced_coords(&source, axes, *keep_dims);
             let value = b.value_at(x, &source)?;
             let (value, boolean) = match b.dtype(value) {
@@ -52,7 +61,7 @@ pub(super) fn reduce(b: &mut Builder<'_>, node: &Node) -> Result<Anchored, Lower
         }
         Op::ArgReduce { max, axis, keep_dims, last } => {
             let axes = [*axis];
-            let (rows, over, source) = split_space(b, shape, &axes);
+            let (rows, over, source) = split_space(b, shape, &axes, padded);
             let coords = reduced_coords(&source, &axes, *keep_dims);
             let value = b.value_at(x, &source)?;
             let last = *last;
@@ -62,7 +71,7 @@ pub(super) fn reduce(b: &mut Builder<'_>, node: &Node) -> Result<Anchored, Lower
             Ok(Anchored { anchor, coords, result, per_element: false })
         }
         Op::Softmax { axis, log } => {
-            let (rows, over, source) = split_space(b, shape, &[*axis]);
+            let (rows, over, source) = split_space(b, shape, &[*axis], padded);
             let value = b.value_at(x, &source)?;
             let compute = b.dtype(value);
             let greatest = b.acc(0, compute);
@@ -81,7 +90,7 @@ pub(super) fn reduce(b: &mut Builder<'_>, node: &Node) -> Result<Anchored, Lower
             Ok(Anchored { anchor, coords: source, result, per_element: true })
         }
         Op::Normalize { axes, epsilon, centered } => {
-            let (rows, over, source) = split_space(b, shape, axes);
+            let (rows, over, source) = split_space(b, shape, axes, padded);
             let value = b.value_at(x, &source)?;
             let compute = b.dtype(value);
             let n = count(b, shape, axes, compute);
@@ -114,16 +123,12 @@ fn split_space(
     b: &mut Builder<'_>,
     shape: &[Dim],
     axes: &[usize],
+    padded: &[Padded],
 ) -> (Vec<VarId>, Vec<VarId>, Vec<Dim>) {
     let (mut rows, mut over, mut coords) = (Vec::new(), Vec::new(), Vec::new());
     for (axis, extent) in shape.iter().enumerate() {
-        if extent.is(1) {
-            coords.push(Dim::ZERO);
-            continue;
-        }
-        let var = b.var(extent);
-        coords.push(Dim::var(var));
-        if axes.contains(&axis) { over.push(var) } else { rows.push(var) }
+        let list = if axes.contains(&axis) { &mut over } else { &mut rows };
+        coords.push(b.coordinate(extent, padded_to(padded, axis), list));
     }
     (rows, over, coords)
 }
@@ -169,6 +174,7 @@ pub(super) fn matmul(
     b: &mut Builder<'_>,
     node: &Node,
     math: MathType,
+    padded: &[Padded],
 ) -> Result<Anchored, LowerError> {
     let graph = b.plan.graph;
     let (left, right) = (node.inputs[0], node.inputs[1]);
@@ -195,28 +201,26 @@ pub(super) fn matmul(
             _ => batch.push(var),
         }
     }
-    let single = |b: &mut Builder<'_>, extent: &Dim, list: &mut Vec<VarId>| {
-        if extent.is(1) {
-            return Dim::ZERO;
-        }
-        let var = b.var(extent);
-        list.push(var);
-        Dim::var(var)
-    };
-    coords.push(single(b, &out[rank - 2], &mut m));
-    coords.push(single(b, &out[rank - 1], &mut n));
+    coords.push(b.coordinate(&out[rank - 2], None, &mut m));
+    coords.push(b.coordinate(&out[rank - 1], padded_to(padded, rank - 1), &mut n));
     let mut k = Vec::new();
-    let at_k = single(b, &ls[lr - 1], &mut k);
+    let at_k = b.coordinate(&ls[lr - 1], summed_to(b, left, lr - 1, math), &mut k);
     let mut at_left = broadcast(&coords[..leading], &ls[..lr - 2]);
     at_left.extend([coords[rank - 2].clone(), at_k.clone()]);
     let mut at_right = broadcast(&coords[..leading], &rs[..rr - 2]);
-    at_right.extend([at_k, coords[rank - 1].clone()]);
+    at_right.extend([at_k.clone(), coords[rank - 1].clone()]);
     let a = operand(b, math, left, |b| b.value_at(left, &at_left))?;
     let right_at = operand(b, math, right, |b| b.value_at(right, &at_right))?;
+    let (a, right_at) = (b.zeroed_past(a, &at_k), b.zeroed_past(right_at, &at_k));
     let (a, right_at) = (to_math(b, a, math), to_math(b, right_at, math));
     let result = b.acc(0, accumulator(math));
     let anchor = Anchor::Contraction(Contraction { batch, m, n, k, a, b: right_at, math });
     Ok(Anchored { anchor, coords, result, per_element: true })
+}
+
+/// How far a product goes along the axis of an operand that it sums over, if that is padded in memory.
+fn summed_to(b: &Builder<'_>, value: ValueId, axis: usize, math: MathType) -> Option<i64> {
+    b.plan.padding_of(value, axis, operand_type(math))
 }
 
 /// Integer products are taken in 32 bits.
@@ -237,6 +241,7 @@ pub(super) fn conv(
     b: &mut Builder<'_>,
     node: &Node,
     math: MathType,
+    padded: &[Padded],
 ) -> Result<Anchored, LowerError> {
     let (attrs, transposed) = match &node.op {
         Op::Conv(attrs) => (attrs, false),
@@ -253,21 +258,15 @@ pub(super) fn conv(
     let scope = b.scope();
     let (in_per_group, out_per_group) =
         (scope.floor_div(&xs[1], &groups), scope.floor_div(&out[1], &groups));
-    let single = |b: &mut Builder<'_>, extent: &Dim, list: &mut Vec<VarId>| {
-        if extent.is(1) {
-            return Dim::ZERO;
-        }
-        let var = b.var(extent);
-        list.push(var);
-        Dim::var(var)
-    };
     let (mut batch, mut m, mut n, mut k) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let group = single(b, &groups, &mut batch);
-    let image = single(b, &out[0], &mut m);
-    let places: Vec<Dim> = out[2..].iter().map(|d| single(b, d, &mut m)).collect();
-    let channel = single(b, &out_per_group, &mut n);
-    let taps: Vec<Dim> = ws[2..].iter().map(|d| single(b, d, &mut k)).collect();
-    let in_channel = single(b, &in_per_group, &mut k);
+    // Padding follows all groups.
+    let whole = |to: Option<i64>| to.filter(|_| groups.is(1));
+    let group = b.coordinate(&groups, None, &mut batch);
+    let image = b.coordinate(&out[0], None, &mut m);
+    let places: Vec<Dim> = out[2..].iter().map(|d| b.coordinate(d, None, &mut m)).collect();
+    let channel = b.coordinate(&out_per_group, whole(padded_to(padded, 1)), &mut n);
+    let taps: Vec<Dim> = ws[2..].iter().map(|d| b.coordinate(d, None, &mut k)).collect();
+    let in_channel = b.coordinate(&in_per_group, whole(summed_to(b, x, 1, math)), &mut k);
     let mut at_x = vec![image.clone(), &group * &in_per_group + &in_channel];
     let mut inside = Cond::always();
     for (i, (place, tap)) in places.iter().zip(&taps).enumerate() {
@@ -278,11 +277,12 @@ pub(super) fn conv(
     let at_w = if transposed {
         [&group * &in_per_group + &in_channel, channel.clone()]
     } else {
-        [&group * &out_per_group + &channel, in_channel]
+        [&group * &out_per_group + &channel, in_channel.clone()]
     };
     let at_w: Vec<Dim> = at_w.into_iter().chain(taps).collect();
     let a = operand(b, math, x, |b| b.value_where(x, &at_x, &inside, Scalar::Int(0)))?;
     let wv = operand(b, math, w, |b| b.value_at(w, &at_w))?;
+    let (a, wv) = (b.zeroed_past(a, &in_channel), b.zeroed_past(wv, &in_channel));
     let (a, wv) = (to_math(b, a, math), to_math(b, wv, math));
     let mut coords = vec![image, group * &out_per_group + channel];
     coords.extend(places);

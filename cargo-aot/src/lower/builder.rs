@@ -1,11 +1,14 @@
 //! Makes one group: loop variables, expressions (each distinct one once) and operands.
 
+mod access;
+
 use super::plan::{Home, Plan};
+use access::PaddedVar;
 use aot_ir::dim::{Atom, Cmp, Cond, VarId};
-use aot_ir::op::{BinaryOp, ScatterReduction, UnaryOp};
+use aot_ir::op::{BinaryOp, UnaryOp};
 use aot_ir::{DType, Dim, Scalar, Scope, ValueId};
 use aot_kernels::group::{
-    Anchor, Expr, ExprId, FoldOp, Group, Operand, OperandId, Store, Typed, compute_type,
+    Anchor, Expr, ExprId, FoldOp, Group, Operand, Store, Typed, compute_type,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,6 +16,8 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) struct Builder<'p> {
     pub(super) plan: &'p Plan<'p>,
     extents: Vec<Dim>,
+    /// Variables that go on through padding.
+    padded: Vec<PaddedVar>,
     exprs: Vec<Typed>,
     ids: HashMap<Typed, ExprId>,
     operands: Vec<Operand>,
@@ -24,6 +29,8 @@ pub(super) struct Builder<'p> {
     pub(super) guard: Cond,
     /// Load copies of this type where there are any.
     preferred: Option<DType>,
+    /// Load no copies at all.
+    originals: bool,
     reads: BTreeSet<Stored>,
 }
 
@@ -43,6 +50,7 @@ impl<'p> Builder<'p> {
         Self {
             plan,
             extents: Vec::new(),
+            padded: Vec::new(),
             exprs: Vec::new(),
             ids: HashMap::new(),
             operands: Vec::new(),
@@ -51,8 +59,14 @@ impl<'p> Builder<'p> {
             known: HashMap::new(),
             guard: Cond::always(),
             preferred: None,
+            originals: false,
             reads: BTreeSet::new(),
         }
+    }
+
+    /// A group that copies: it reads values where they were computed.
+    pub(super) fn of_originals(plan: &'p Plan<'p>) -> Self {
+        Self { originals: true, ..Self::new(plan) }
     }
 
     /// From now on copies of values in this type are read where there are any.
@@ -65,13 +79,14 @@ impl<'p> Builder<'p> {
 
     /// Where a value is read from, if it is in memory; notes that it is read.
     pub(super) fn home(&mut self, value: ValueId) -> Option<&'p Home> {
-        if let Some(t) = self.preferred
-            && let Some(copy) = self.plan.converted.get(&(value, t))
-        {
-            self.reads.insert((value, Some(t)));
-            return Some(copy);
-        }
         let home = self.plan.homes.get(&value)?;
+        let own = self.plan.buffers[home.buffer as usize].dtype;
+        for dtype in self.preferred.into_iter().chain([own]).filter(|_| !self.originals) {
+            if let Some(copy) = self.plan.converted.get(&(value, dtype)) {
+                self.reads.insert((value, Some(dtype)));
+                return Some(copy);
+            }
+        }
         self.reads.insert((value, None));
         Some(home)
     }
@@ -84,21 +99,6 @@ impl<'p> Builder<'p> {
     pub(super) fn var(&mut self, extent: &Dim) -> VarId {
         self.extents.push(extent.clone());
         VarId(self.extents.len() as u32 - 1)
-    }
-
-    /// Coordinates over a shape and their variables; axes of extent 1 need none.
-    pub(super) fn space(&mut self, shape: &[Dim]) -> (Vec<VarId>, Vec<Dim>) {
-        let mut vars = Vec::new();
-        let coords = shape.iter().map(|extent| {
-            if extent.is(1) {
-                return Dim::ZERO;
-            }
-            let var = self.var(extent);
-            vars.push(var);
-            Dim::var(var)
-        });
-        let coords = coords.collect();
-        (vars, coords)
     }
 
     /// Notes a node of the source model as computed here.
@@ -280,69 +280,6 @@ impl<'p> Builder<'p> {
 
     pub(super) fn acc(&mut self, n: u32, dtype: DType) -> ExprId {
         self.push(Expr::Acc(n), dtype)
-    }
-
-    fn operand(&mut self, buffer: u32) -> OperandId {
-        let found = self.operands.iter().position(|o| o.buffer == buffer);
-        let index = found.unwrap_or_else(|| {
-            let b = &self.plan.buffers[buffer as usize];
-            let elements = b.elements.clone();
-            self.operands.push(Operand { buffer, dtype: b.dtype, elements });
-            self.operands.len() - 1
-        });
-        OperandId(index as u32)
-    }
-
-    /// The element of a materialised value, under the current guard.
-    pub(super) fn load(&mut self, home: &Home, coords: &[Dim]) -> ExprId {
-        let operand = self.operand(home.buffer);
-        let dtype = compute_type(self.operands[operand.index()].dtype);
-        let offset = home.offset_of(coords);
-        let guard = self.guard.clone();
-        let other = match dtype {
-            DType::Bool => Scalar::Bool(false),
-            t if t.is_float() => Scalar::Float(0.0),
-            _ => Scalar::Int(0),
-        };
-        self.push(Expr::Load { operand, offset, guard, other }, dtype)
-    }
-
-    /// Replaces what a guarded load gives where it may not read; `None` if `id` is no such load.
-    pub(super) fn with_other(&mut self, id: ExprId, guard: &Cond, value: Scalar) -> Option<ExprId> {
-        let Expr::Load { operand, offset, guard: own, .. } = self.expr(id) else { return None };
-        if own != guard {
-            return None;
-        }
-        let (operand, offset, guard) = (*operand, offset.clone(), own.clone());
-        let dtype = self.dtype(id);
-        let other = match dtype {
-            DType::Bool => Scalar::Bool(value.as_f64() != 0.0),
-            t if t.is_float() => Scalar::Float(value.as_f64()),
-            _ => Scalar::Int(value.as_i64()),
-        };
-        Some(self.push(Expr::Load { operand, offset, guard, other }, dtype))
-    }
-
-    /// Writes a value to its home.
-    pub(super) fn store(&mut self, home: &Home, coords: &[Dim], value: ExprId, per_element: bool) {
-        let offset = home.offset_of(coords);
-        self.store_at(home.buffer, offset, value, ScatterReduction::None, Cond::always());
-        if let Some(last) = self.stores.last_mut() {
-            last.per_element = per_element;
-        }
-    }
-
-    /// Writes to an offset of a buffer.
-    pub(super) fn store_at(
-        &mut self,
-        buffer: u32,
-        offset: Dim,
-        value: ExprId,
-        combine: ScatterReduction,
-        guard: Cond,
-    ) {
-        let operand = self.operand(buffer);
-        self.stores.push(Store { operand, offset, guard, value, combine, per_element: true });
     }
 
     /// The group, which writes the given values.

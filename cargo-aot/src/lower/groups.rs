@@ -9,7 +9,8 @@ use super::fuse::{Epilogue, Fusion, fuse};
 use super::homes;
 use super::options::LowerOptions;
 use super::order;
-use super::plan::{BufferKind, Home, Plan, PlanBuffer, strides};
+use super::padding::{Padded, Paddings};
+use super::plan::{BufferKind, Home, Plan};
 use super::scan;
 use aot_ir::dim::Cond;
 use aot_ir::op::ScatterReduction;
@@ -44,8 +45,9 @@ pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>
         prepare: Vec::new(),
         steps: Vec::new(),
     };
-    homes::assign(&analysis, &fusion, &mut plan);
-    let conversions = homes::conversions(&analysis, &mut plan)?;
+    let paddings = Paddings::new(&analysis, &fusion, homes::channels_last(&analysis));
+    homes::assign(&paddings, &mut plan);
+    let conversions = homes::conversions(&paddings, &mut plan)?;
     let mut groups = Vec::new();
     for conversion in &conversions {
         let home = &plan.converted[&(conversion.value, conversion.to)];
@@ -53,7 +55,7 @@ pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>
         groups.push(copy_group(&plan, conversion.value, home, writes)?);
     }
     for &id in &analysis.order {
-        make(&analysis, &fusion, &plan, id, &mut groups)?;
+        make(&paddings, &plan, id, &mut groups)?;
     }
     copy_operands(&analysis, &fusion, &plan, &mut groups)?;
     copy_outputs(&mut plan, &mut groups)?;
@@ -76,22 +78,23 @@ fn has_kernels(dtype: DType) -> bool {
 
 /// The groups of one node, if it heads any.
 fn make(
-    a: &Analysis<'_>,
-    fusion: &Fusion,
+    paddings: &Paddings<'_, '_>,
     plan: &Plan<'_>,
     id: NodeId,
     groups: &mut Vec<Made>,
 ) -> Result<(), LowerError> {
+    let (a, fusion) = (paddings.a, paddings.fusion);
     let node = &a.graph[id];
     let role = a.role(id);
     if role == Role::Inline {
         let value = node.outputs[0];
         let placed_by_parts = matches!(node.op, Op::Concat { .. }) && fusion.kept.contains(&value);
         if fusion.kept.contains(&value) && !fusion.fused.contains(&id) && !placed_by_parts {
+            let home = &plan.homes[&value];
             let mut b = Builder::new(plan);
-            let (space, coords) = b.space(&a.graph[value].shape);
+            let (space, coords) = b.padded_space(&a.graph[value].shape, &of_home(home));
             let result = b.computed_at(value, &coords)?;
-            b.store(&plan.homes[&value], &coords, result, true);
+            b.store(home, &coords, result, true)?;
             groups.push(b.finish(node.name.clone(), Anchor::Map { space }, vec![(value, None)]));
         }
         return Ok(());
@@ -107,12 +110,13 @@ fn make(
     }
     let mut b = Builder::new(plan);
     b.note(&node.name);
+    let padded = paddings.of_anchor(plan, id);
     let anchored = match role {
-        Role::Reduce => anchors::reduce(&mut b, node)?,
+        Role::Reduce => anchors::reduce(&mut b, node, &padded)?,
         Role::Scan => scan::scan(&mut b, node)?,
         Role::Contraction => match node.op {
-            Op::MatMul => anchors::matmul(&mut b, node, a.math(node))?,
-            _ => anchors::conv(&mut b, node, a.math(node))?,
+            Op::MatMul => anchors::matmul(&mut b, node, a.math(node), &padded)?,
+            _ => anchors::conv(&mut b, node, a.math(node), &padded)?,
         },
         Role::Attention => match &node.op {
             Op::Attention(attrs) => anchors::attention(&mut b, node, attrs, a.math(node))?,
@@ -120,7 +124,7 @@ fn make(
         },
         _ => {
             let value = node.outputs[0];
-            let (space, coords) = b.space(&a.graph[value].shape);
+            let (space, coords) = b.padded_space(&a.graph[value].shape, &padded);
             let result = b.computed_at(value, &coords)?;
             Anchored { anchor: Anchor::Map { space }, coords, result, per_element: true }
         }
@@ -129,11 +133,16 @@ fn make(
     let values = fused(a, &mut b, node, epilogue, coords, result)?;
     for escape in &epilogue.escapes {
         let (coords, value) = &values[escape];
-        b.store(&plan.homes[escape], coords, *value, per_element);
+        b.store(&plan.homes[escape], coords, *value, per_element)?;
     }
     let writes = epilogue.escapes.iter().map(|v| (*v, None)).collect();
     groups.push(b.finish(node.name.clone(), anchor, writes));
     Ok(())
+}
+
+/// The axis along which the group of a home computes more.
+fn of_home(home: &Home) -> Vec<Padded> {
+    home.padding.iter().map(|p| (p.axis, p.to)).collect()
 }
 
 /// Coordinates and expressions of the anchor's result and of everything fused after it.
@@ -188,11 +197,11 @@ fn copy_group(
     writes: Stored,
 ) -> Result<Made, LowerError> {
     let v = &plan.graph[value];
-    let mut b = Builder::new(plan);
+    let mut b = Builder::of_originals(plan);
     b.note(&v.name);
-    let (space, coords) = b.space(&v.shape);
+    let (space, coords) = b.padded_space(&v.shape, &of_home(home));
     let element = b.value_at(value, &coords)?;
-    b.store(home, &coords, element, true);
+    b.store(home, &coords, element, true)?;
     Ok(b.finish(format!("copy {}", v.name), Anchor::Map { space }, vec![writes]))
 }
 
@@ -212,13 +221,14 @@ fn copy_operands(
         let mut start = Dim::ZERO;
         let mut placed = HashSet::new();
         for &operand in &node.inputs {
-            let part = whole.part(axis, &start);
+            let extent = &a.graph[operand].shape[axis];
+            let part = whole.part(axis, &start, extent);
             let in_place = plan.homes.get(&operand) == Some(&part) && placed.insert(operand);
-            if !in_place && !a.graph[operand].shape[axis].is(0) {
+            if !in_place && !extent.is(0) {
                 let writes = (node.outputs[0], None);
                 groups.push(copy_group(plan, operand, &part, writes)?);
             }
-            start = start + &a.graph[operand].shape[axis];
+            start = start + extent;
         }
     }
     Ok(())
@@ -234,16 +244,8 @@ fn copy_outputs(plan: &mut Plan<'_>, groups: &mut Vec<Made>) -> Result<(), Lower
             continue;
         }
         let order: Vec<usize> = (0..v.shape.len()).collect();
-        let home = Home {
-            buffer: plan.add_buffer(PlanBuffer {
-                name: name.clone(),
-                dtype: v.dtype,
-                elements: v.shape.iter().product(),
-                kind: BufferKind::Output(i as u32),
-            }),
-            offset: Dim::ZERO,
-            strides: strides(&v.shape, &order),
-        };
+        let what = (name.as_str(), v.dtype, BufferKind::Output(i as u32));
+        let home = plan.add_home(what, &v.shape, &order, None);
         groups.push(copy_output(plan, *value, &home)?);
     }
     Ok(())
@@ -263,7 +265,7 @@ fn scatter_copy(plan: &Plan<'_>, node: &Node) -> Result<Made, LowerError> {
     b.note(&node.name);
     let (space, coords) = b.space(&graph[result].shape);
     let element = b.value_at(data, &coords)?;
-    b.store(&plan.homes[&result], &coords, element, true);
+    b.store(&plan.homes[&result], &coords, element, true)?;
     Ok(b.finish(format!("{} data", node.name), Anchor::Map { space }, vec![(result, None)]))
 }
 

@@ -1,15 +1,17 @@
 //! Where kept values live: buffers, layouts, parts of concatenations, converted copies.
 
 use super::LowerError;
-use super::analysis::{Analysis, is_movement, operand_type};
+use super::analysis::{Analysis, Role, is_movement, operand_type};
 use super::fuse::Fusion;
-use super::plan::{BufferKind, Home, Plan, PlanBuffer, strides};
+use super::padding::{Paddings, padded_to, source};
+use super::plan::{BufferKind, Home, Padding, Plan};
 use aot_ir::{DType, Def, Dim, NodeId, Op, ValueId};
+use std::collections::HashMap;
 
 /// Gives every input, constant, output and kept value a home.
-pub(super) fn assign(a: &Analysis<'_>, fusion: &Fusion, plan: &mut Plan<'_>) {
+pub(super) fn assign(paddings: &Paddings<'_, '_>, plan: &mut Plan<'_>) {
+    let (a, fusion) = (paddings.a, paddings.fusion);
     let graph = a.graph;
-    let last_channels = channels_last(a);
     for (i, &input) in graph.inputs.iter().enumerate() {
         add_row_major(plan, input, graph[input].dtype, BufferKind::Input(i as u32));
     }
@@ -37,19 +39,11 @@ pub(super) fn assign(a: &Analysis<'_>, fusion: &Fusion, plan: &mut Plan<'_>) {
                 } else {
                     BufferKind::Arena
                 };
-                let dtype = a.storage(value);
-                let shape = &graph[value].shape;
-                let order = order(shape.len(), last_channels[value.index()]);
-                let home = Home {
-                    buffer: plan.add_buffer(PlanBuffer {
-                        name: graph[value].name.clone(),
-                        dtype,
-                        elements: shape.iter().product(),
-                        kind,
-                    }),
-                    offset: Dim::ZERO,
-                    strides: strides(shape, &order),
-                };
+                let v = &graph[value];
+                let order = order(v.shape.len(), paddings.channels_last[value.index()]);
+                let padding = order.last().and_then(|axis| paddings.of(value, *axis));
+                let what = (v.name.as_str(), a.storage(value), kind);
+                let home = plan.add_home(what, &v.shape, &order, padding);
                 plan.homes.insert(value, home);
             }
             if let Op::Concat { axis } = graph[node].op {
@@ -72,25 +66,23 @@ fn place_operands(
     let Some(whole) = plan.homes.get(&result).cloned() else { return };
     let mut start = Dim::ZERO;
     for &operand in &graph[concat].inputs {
+        let extent = &graph[operand].shape[axis];
         let free = fusion.kept.contains(&operand)
             && !plan.homes.contains_key(&operand)
             && a.storage(operand) == plan.buffers[whole.buffer as usize].dtype
             && a.is_const[operand.index()] == a.is_const[result.index()];
         if free {
-            plan.homes.insert(operand, whole.part(axis, &start));
+            plan.homes.insert(operand, whole.part(axis, &start, extent));
         }
-        start = start + &graph[operand].shape[axis];
+        start = start + extent;
     }
 }
 
 fn add_row_major(plan: &mut Plan<'_>, value: ValueId, dtype: DType, kind: BufferKind) {
     let v = &plan.graph[value];
     let order: Vec<usize> = (0..v.shape.len()).collect();
-    let home_strides = strides(&v.shape, &order);
-    let buffer =
-        PlanBuffer { name: v.name.clone(), dtype, elements: v.shape.iter().product(), kind };
-    let buffer = plan.add_buffer(buffer);
-    plan.homes.insert(value, Home { buffer, offset: Dim::ZERO, strides: home_strides });
+    let home = plan.add_home((&v.name, dtype, kind), &v.shape, &order, None);
+    plan.homes.insert(value, home);
 }
 
 /// Order of axes in memory, outermost first.
@@ -104,7 +96,7 @@ fn order(rank: usize, channels_last: bool) -> Vec<usize> {
 
 /// Values that lie with axis 1 innermost: those that convolutions and pools touch, and what is
 /// computed from them element by element.
-fn channels_last(a: &Analysis<'_>) -> Vec<bool> {
+pub(super) fn channels_last(a: &Analysis<'_>) -> Vec<bool> {
     let graph = a.graph;
     let count = graph.values().len();
     let mut class: Vec<usize> = (0..count).collect();
@@ -144,58 +136,196 @@ fn channels_last(a: &Analysis<'_>) -> Vec<bool> {
     (0..count).map(|i| by_class[find(&mut class, i)]).collect()
 }
 
-/// A copy of a value that a matrix operand needs in another type or layout.
+/// A copy of a value in another type or layout.
 #[derive(Debug)]
 pub(super) struct Conversion {
     pub(super) value: ValueId,
     pub(super) to: DType,
 }
 
-/// Adds the copies that matrix operands need, and lists them for groups to make.
+/// How a copy is to lie: the order of its axes and their padding.
+struct Layout {
+    order: Vec<usize>,
+    padding: Option<Padding>,
+    /// It is worth a copy even in the type that the value has.
+    relaid: bool,
+}
+
+/// Adds the copies that groups read instead of values, and lists them for groups to make: matrix operands
+/// in the type that products take, and weights as those who read them go along them.
 pub(super) fn conversions(
-    a: &Analysis<'_>,
+    paddings: &Paddings<'_, '_>,
     plan: &mut Plan<'_>,
 ) -> Result<Vec<Conversion>, LowerError> {
-    let graph = a.graph;
+    let a = paddings.a;
     let mut out = Vec::new();
     for &id in &a.order {
-        let node = &graph[id];
+        let node = &a.graph[id];
         let operands = match a.role(id) {
-            super::analysis::Role::Contraction => 2,
-            super::analysis::Role::Attention => 3,
+            Role::Contraction => 2,
+            Role::Attention => 3,
             _ => continue,
         };
         let to = operand_type(a.math(node));
         for (n, &operand) in node.inputs[..operands].iter().enumerate() {
             let Some(base) = base(a, plan, operand) else { continue };
             let Some(home) = plan.homes.get(&base) else { continue };
-            let source = &plan.buffers[home.buffer as usize];
-            let kernel = n == 1
-                && matches!(node.op, Op::Conv(_))
-                && base == operand
-                && a.is_const[base.index()];
-            let shape = &graph[base].shape;
-            let windowed = kernel && shape[2..].iter().any(|d| !d.is(1));
-            if (source.dtype == to && !windowed) || plan.converted.contains_key(&(base, to)) {
-                continue;
+            let layout = operand_layout(paddings, plan, id, n, base, home);
+            let stored = plan.buffers[home.buffer as usize].dtype;
+            if stored != to || layout.relaid {
+                convert(a, plan, base, to, &layout, &mut out);
             }
-            let kind =
-                if a.is_const[base.index()] { BufferKind::Prepared } else { BufferKind::Arena };
-            let same_order = relative_order(&home.strides);
-            let order = if kernel { order(shape.len(), true) } else { same_order };
-            let buffer = PlanBuffer {
-                name: graph[base].name.clone(),
-                dtype: to,
-                elements: shape.iter().product(),
-                kind,
-            };
-            let strides = strides(shape, &order);
-            let buffer = plan.add_buffer(buffer);
-            plan.converted.insert((base, to), Home { buffer, offset: Dim::ZERO, strides });
-            out.push(Conversion { value: base, to });
         }
     }
+    depthwise_kernels(paddings, plan, &mut out);
+    padded_vectors(paddings, plan, &mut out);
     Ok(out)
+}
+
+/// Adds a copy unless there is one.
+fn convert(
+    a: &Analysis<'_>,
+    plan: &mut Plan<'_>,
+    value: ValueId,
+    to: DType,
+    layout: &Layout,
+    out: &mut Vec<Conversion>,
+) {
+    if plan.converted.contains_key(&(value, to)) {
+        return;
+    }
+    let v = &a.graph[value];
+    let kind = if a.is_const[value.index()] { BufferKind::Prepared } else { BufferKind::Arena };
+    let home = plan.add_home((&v.name, to, kind), &v.shape, &layout.order, layout.padding);
+    plan.converted.insert((value, to), home);
+    out.push(Conversion { value, to });
+}
+
+/// How a copy of the n-th operand of a node, whose elements are those of `base`, is to lie.
+fn operand_layout(
+    paddings: &Paddings<'_, '_>,
+    plan: &Plan<'_>,
+    id: NodeId,
+    n: usize,
+    base: ValueId,
+    home: &Home,
+) -> Layout {
+    let a = paddings.a;
+    let node = &a.graph[id];
+    let shape = &a.graph[base].shape;
+    let (direct, constant) = (base == node.inputs[n], a.is_const[base.index()]);
+    let to = operand_type(a.math(node));
+    match &node.op {
+        Op::Conv(conv) if n == 1 && direct && constant => {
+            let summed = plan.padding_of(node.inputs[0], 1, to).filter(|_| conv.groups == 1);
+            let padding = padding(shape, 1, summed);
+            let windowed = shape[2..].iter().any(|d| !d.is(1));
+            let order = order(shape.len(), true);
+            Layout { order, padding, relaid: windowed || padding.is_some() }
+        }
+        Op::ConvTranspose { conv, .. } if n == 1 && direct && constant => {
+            let summed = plan.padding_of(node.inputs[0], 1, to).filter(|_| conv.groups == 1);
+            let order = (1..shape.len()).chain([0]).collect();
+            Layout { order, padding: padding(shape, 0, summed), relaid: true }
+        }
+        Op::Conv(_) | Op::ConvTranspose { .. }
+            if n == 0 && direct && paddings.channels_last[base.index()] =>
+        {
+            let padding = paddings.by_extent(base, 1).filter(|p| p.from > 1);
+            Layout { order: order(shape.len(), true), padding, relaid: false }
+        }
+        Op::MatMul => {
+            let order = relative_order(&home.strides);
+            let padding = order
+                .last()
+                .and_then(|inner| product_padding(paddings, plan, id, n, (base, *inner)));
+            Layout { order, padding, relaid: constant && padding.is_some() }
+        }
+        _ => Layout { order: relative_order(&home.strides), padding: None, relaid: false },
+    }
+}
+
+/// The padding of the innermost axis of a copy of a product's n-th operand.
+fn product_padding(
+    paddings: &Paddings<'_, '_>,
+    plan: &Plan<'_>,
+    id: NodeId,
+    n: usize,
+    inner: (ValueId, usize),
+) -> Option<Padding> {
+    let graph = paddings.a.graph;
+    let node = &graph[id];
+    let [left, right] = [node.inputs[0], node.inputs[1]];
+    let lies = |operand: ValueId, axis: usize| {
+        source(graph, operand, axis, &|v| plan.homes.contains_key(&v)) == Some(inner)
+    };
+    let summed = graph[left].shape.len() - 1;
+    if n == 0 {
+        return paddings.by_extent(inner.0, inner.1).filter(|p| p.from > 1 && lies(left, summed));
+    }
+    let rank = graph[right].shape.len();
+    let to = if lies(right, rank - 2) {
+        plan.padding_of(left, summed, operand_type(paddings.a.math(node)))
+    } else if lies(right, rank - 1) {
+        let result = &graph[node.outputs[0]].shape;
+        padded_to(&paddings.of_anchor(plan, id), result.len() - 1)
+    } else {
+        None
+    };
+    padding(&graph[inner.0].shape, inner.1, to)
+}
+
+fn padding(shape: &[Dim], axis: usize, to: Option<i64>) -> Option<Padding> {
+    let (from, to) = (shape[axis].as_const()?, to?);
+    (to > from).then_some(Padding { axis, from, to })
+}
+
+/// Kernels of depthwise convolutions get the order of what they are multiplied with: channels last.
+fn depthwise_kernels(paddings: &Paddings<'_, '_>, plan: &mut Plan<'_>, out: &mut Vec<Conversion>) {
+    let a = paddings.a;
+    let windows = a.order.iter().filter(|id| a.role(**id) == Role::Window);
+    for &id in windows {
+        let node = &a.graph[id];
+        let (Op::Conv(_), Some(&kernel)) = (&node.op, node.inputs.get(1)) else { continue };
+        let Some(stored) = constant_type(a, plan, kernel) else { continue };
+        let shape = &a.graph[kernel].shape;
+        let to = padded_to(&paddings.of_anchor(plan, id), 1);
+        let order = (1..shape.len()).chain([0]).collect();
+        let layout = Layout { order, padding: padding(shape, 0, to), relaid: true };
+        convert(a, plan, kernel, stored, &layout, out);
+    }
+}
+
+/// Constant vectors along an axis that is padded where they are added or multiplied are padded too.
+fn padded_vectors(paddings: &Paddings<'_, '_>, plan: &mut Plan<'_>, out: &mut Vec<Conversion>) {
+    let a = paddings.a;
+    let mut extents: HashMap<i64, i64> = HashMap::new();
+    for padding in plan.homes.values().filter_map(|h| h.padding) {
+        let to = extents.entry(padding.from).or_default();
+        *to = padding.to.max(*to);
+    }
+    for (_, node) in a.graph.nodes().filter(|(_, n)| n.op.is_pointwise()) {
+        for &operand in &node.inputs {
+            let Some(stored) = constant_type(a, plan, operand) else { continue };
+            let shape = &a.graph[operand].shape;
+            let mut long = (0..shape.len()).filter(|axis| !shape[*axis].is(1));
+            let (Some(axis), None) = (long.next(), long.next()) else { continue };
+            let to = shape[axis].as_const().and_then(|e| extents.get(&e).copied());
+            if let Some(padding) = padding(shape, axis, to) {
+                let order = (0..shape.len()).collect();
+                let layout = Layout { order, padding: Some(padding), relaid: true };
+                convert(a, plan, operand, stored, &layout, out);
+            }
+        }
+    }
+}
+
+/// The type that floats are stored in that depend on constants alone; `None` of other values and of single
+/// numbers.
+fn constant_type(a: &Analysis<'_>, plan: &Plan<'_>, value: ValueId) -> Option<DType> {
+    let home = plan.homes.get(&value).filter(|_| a.is_const[value.index()])?;
+    let stored = plan.buffers[home.buffer as usize].dtype;
+    (stored.is_float() && super::small_constant(a.graph, value).is_none()).then_some(stored)
 }
 
 /// Axes from the greatest to the least stride.

@@ -2,7 +2,8 @@
 //!
 //! [`lower`] decides what is computed together (`fuse`), gives what is kept a home in memory
 //! (`homes`), and makes a [`Group`](aot_kernels::group::Group) of every anchor with what surrounds
-//! it. [`interpret`] executes the result on the CPU, through the planned arena.
+//! it. Rows that are no whole accesses are padded with zeros where that is worth it (`padding`).
+//! [`interpret`] executes the result on the CPU, through the planned arena.
 
 mod analysis;
 mod anchors;
@@ -17,12 +18,14 @@ pub mod interpret;
 mod logarithm;
 mod options;
 mod order;
+mod padding;
 pub mod plan;
 pub mod program;
 mod pull;
 mod resize;
 mod scan;
 mod window;
+mod zero;
 
 pub use error::LowerError;
 pub use groups::lower;

@@ -34,6 +34,18 @@ pub enum BufferKind {
     Arena,
 }
 
+/// Elements of a home past an axis' extent. They are there; groups that write the value write zeros to
+/// them, and no value has its elements there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Padding {
+    /// The axis.
+    pub axis: usize,
+    /// Its extent.
+    pub from: i64,
+    /// The extent that it has in memory.
+    pub to: i64,
+}
+
 /// Where a value's elements are: an affine map from coordinates to elements of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -43,6 +55,8 @@ pub struct Home {
     pub offset: Dim,
     /// Elements between neighbours along each axis.
     pub strides: Vec<Dim>,
+    /// Zeros that follow the elements along one axis.
+    pub padding: Option<Padding>,
 }
 
 impl Home {
@@ -55,9 +69,18 @@ impl Home {
             .fold(self.offset.clone(), |sum, (c, s)| sum + c * s)
     }
 
-    /// The part of this home that begins at `start` along `axis`.
-    pub fn part(&self, axis: usize, start: &Dim) -> Self {
-        Self { offset: &self.offset + &(start * &self.strides[axis]), ..self.clone() }
+    /// The part of this home that begins at `start` along `axis` and has `extent` there. The last part has
+    /// the padding.
+    pub fn part(&self, axis: usize, start: &Dim, extent: &Dim) -> Self {
+        let padding = self.padding.and_then(|p| {
+            if p.axis != axis {
+                return Some(p);
+            }
+            let (start, extent) = (start.as_const()?, extent.as_const()?);
+            (start + extent == p.from).then_some(Padding { axis, from: extent, to: p.to - start })
+        });
+        let offset = &self.offset + &(start * &self.strides[axis]);
+        Self { offset, padding, ..self.clone() }
     }
 }
 
@@ -90,10 +113,40 @@ pub struct Plan<'g> {
 }
 
 impl Plan<'_> {
+    /// Where a value is read from that is wanted in a type: its copy in that type, if there is one.
+    pub fn stored(&self, value: ValueId, wanted: DType) -> Option<&Home> {
+        self.converted.get(&(value, wanted)).or_else(|| self.homes.get(&value))
+    }
+
+    /// The extent that an axis has in memory where it is padded there, if nothing but movement lies between.
+    pub(super) fn padding_of(&self, value: ValueId, axis: usize, wanted: DType) -> Option<i64> {
+        let is_stored = |v| self.homes.contains_key(&v);
+        let (value, axis) = super::padding::source(self.graph, value, axis, &is_stored)?;
+        let padding = self.stored(value, wanted)?.padding?;
+        (padding.axis == axis).then_some(padding.to)
+    }
+
     /// Adds a buffer.
     pub fn add_buffer(&mut self, buffer: PlanBuffer) -> u32 {
         self.buffers.push(buffer);
         self.buffers.len() as u32 - 1
+    }
+
+    /// Adds a buffer for a value, whose axes lie in `order`, outermost first.
+    pub fn add_home(
+        &mut self,
+        (name, dtype, kind): (&str, DType, BufferKind),
+        shape: &[Dim],
+        order: &[usize],
+        padding: Option<Padding>,
+    ) -> Home {
+        let mut extents = shape.to_vec();
+        if let Some(padding) = padding {
+            extents[padding.axis] = padding.to.into();
+        }
+        let elements = extents.iter().product();
+        let buffer = self.add_buffer(PlanBuffer { name: name.to_owned(), dtype, elements, kind });
+        Home { buffer, offset: Dim::ZERO, strides: strides(&extents, order), padding }
     }
 
     /// Bytes of a buffer at the greatest sizes that `symbols` allow; saturates.

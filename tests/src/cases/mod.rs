@@ -5,6 +5,7 @@ mod blocks;
 mod contractions;
 mod movement;
 mod packed;
+mod padding;
 mod reductions;
 mod scans;
 
@@ -91,6 +92,7 @@ pub fn all() -> Vec<Case> {
     contractions::all(&mut out);
     movement::all(&mut out);
     packed::all(&mut out);
+    padding::all(&mut out);
     reductions::all(&mut out);
     scans::all(&mut out);
     out.list

@@ -10,14 +10,22 @@ use std::cell::RefCell;
 
 /// A scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Num {
+pub(in crate::lower) enum Num {
     B(bool),
     I(i64),
     F(f64),
 }
 
 impl Num {
-    pub(super) fn float(self) -> f64 {
+    pub(in crate::lower) fn of(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::Bool(b) => Self::B(b),
+            Scalar::Int(i) => Self::I(i),
+            Scalar::Float(f) => Self::F(f),
+        }
+    }
+
+    pub(in crate::lower) fn float(self) -> f64 {
         match self {
             Self::B(b) => f64::from(u8::from(b)),
             Self::I(i) => i as f64,
@@ -33,7 +41,7 @@ impl Num {
         }
     }
 
-    pub(super) fn truth(self) -> bool {
+    pub(in crate::lower) fn truth(self) -> bool {
         match self {
             Self::B(b) => b,
             Self::I(i) => i != 0,
@@ -79,25 +87,25 @@ impl Place<'_> {
     pub(super) fn eval(&self, id: ExprId) -> Result<Num> {
         let typed = &self.group[id];
         let value = match &typed.expr {
-            Expr::Const(Scalar::Bool(b)) => Num::B(*b),
-            Expr::Const(Scalar::Int(i)) => Num::I(*i),
-            Expr::Const(Scalar::Float(f)) => Num::F(*f),
+            Expr::Const(scalar) => Num::of(*scalar),
             Expr::Coord(dim) => Num::I(self.dim(dim)?),
             Expr::Load { operand, offset, guard, other } => {
                 if self.holds(guard)? {
                     let buffer = self.group.operands[operand.index()].buffer;
                     let at = self.dim(offset)?;
-                    self.memory.read(buffer, at).ok_or_else(|| InterpretError::Bounds {
-                        group: self.group.label.clone(),
-                        buffer,
-                        element: at,
-                    })?
-                } else {
-                    match other {
-                        Scalar::Bool(b) => Num::B(*b),
-                        Scalar::Int(i) => Num::I(*i),
-                        Scalar::Float(f) => Num::F(*f),
+                    let label = || self.group.label.clone();
+                    let bounds = || InterpretError::Bounds { group: label(), buffer, element: at };
+                    let value = self.memory.read(buffer, at).ok_or_else(bounds)?;
+                    if self.memory.is_padding(buffer, at) && value.float() != 0.0 {
+                        return Err(InterpretError::Padding {
+                            group: label(),
+                            buffer,
+                            element: at,
+                        });
                     }
+                    value
+                } else {
+                    Num::of(*other)
                 }
             }
             Expr::Acc(n) => self.acc.get(*n as usize).copied().ok_or_else(|| {
@@ -275,7 +283,7 @@ fn round(value: Num, dtype: DType) -> Num {
     }
 }
 
-pub(super) fn cast(value: Num, to: DType) -> Num {
+pub(in crate::lower) fn cast(value: Num, to: DType) -> Num {
     match to {
         DType::Bool => Num::B(value.truth()),
         DType::F16 => Num::F(f16::from_f32(value.float() as f32).to_f64()),
@@ -306,7 +314,7 @@ pub(super) fn cast(value: Num, to: DType) -> Num {
     }
 }
 
-fn unary(op: UnaryOp, x: Num) -> Num {
+pub(in crate::lower) fn unary(op: UnaryOp, x: Num) -> Num {
     let f = |g: fn(f64) -> f64| Num::F(g(x.float()));
     match (op, x) {
         (UnaryOp::Neg, Num::I(i)) => Num::I(i.wrapping_neg()),
@@ -353,7 +361,7 @@ fn unary(op: UnaryOp, x: Num) -> Num {
     }
 }
 
-fn binary(op: BinaryOp, a: Num, b: Num, dtype: DType) -> Num {
+pub(in crate::lower) fn binary(op: BinaryOp, a: Num, b: Num, dtype: DType) -> Num {
     use std::cmp::Ordering::{Equal, Greater, Less};
     let float = dtype.is_float();
     let (x, y) = (a.float(), b.float());

@@ -17,6 +17,8 @@ pub struct Memory {
     /// Bytes that a buffer holds.
     sizes: Vec<usize>,
     dtypes: Vec<DType>,
+    /// By buffer, whether an element is padding; empty where none is.
+    padding: Vec<Vec<bool>>,
 }
 
 impl Memory {
@@ -32,6 +34,7 @@ impl Memory {
             offsets: Vec::new(),
             sizes: Vec::new(),
             dtypes: Vec::new(),
+            padding: padding(plan, atoms)?,
         };
         for (i, buffer) in plan.buffers.iter().enumerate() {
             let elements = buffer.elements.eval(atoms)?.max(0) as u64;
@@ -59,6 +62,7 @@ impl Memory {
         Self {
             arena: Vec::new(),
             offsets: vec![None; own.len()],
+            padding: vec![Vec::new(); own.len()],
             sizes: own.iter().map(Vec::len).collect(),
             dtypes,
             own,
@@ -81,6 +85,12 @@ impl Memory {
             Some(offset) => &mut self.arena[offset..offset + self.sizes[i]],
             None => &mut self.own[i],
         }
+    }
+
+    /// Whether an element is padding, which must be zero where it is read.
+    pub(super) fn is_padding(&self, buffer: u32, element: i64) -> bool {
+        let at = usize::try_from(element).unwrap_or(usize::MAX);
+        self.padding[buffer as usize].get(at).copied().unwrap_or(false)
     }
 
     pub(super) fn read(&self, buffer: u32, element: i64) -> Option<Num> {
@@ -148,4 +158,35 @@ impl Memory {
         place.copy_from_slice(&word.to_le_bytes()[..size]);
         Some(())
     }
+}
+
+/// By buffer, whether an element is padding of a home.
+fn padding(plan: &Plan<'_>, atoms: &[i64]) -> Result<Vec<Vec<bool>>, InterpretError> {
+    let mut out = vec![Vec::new(); plan.buffers.len()];
+    let homes = plan.homes.iter().map(|(v, home)| (*v, home));
+    let copies = plan.converted.iter().map(|((v, _), home)| (*v, home));
+    for (value, home) in homes.chain(copies) {
+        let Some(padding) = home.padding else { continue };
+        let buffer = home.buffer as usize;
+        let elements = plan.buffers[buffer].elements.eval(atoms)?;
+        let flags: &mut Vec<bool> = &mut out[buffer];
+        flags.resize(usize::try_from(elements).unwrap_or(0), false);
+        let mut places = vec![home.offset.eval(atoms)?];
+        for (axis, extent) in plan.graph[value].shape.iter().enumerate() {
+            let stride = home.strides[axis].eval(atoms)?;
+            let (first, end) = match axis == padding.axis {
+                true => (padding.from, padding.to),
+                false => (0, extent.eval(atoms)?),
+            };
+            let along =
+                |place: &i64| (first..end).map(move |i| place + i * stride).collect::<Vec<_>>();
+            places = places.iter().flat_map(along).collect();
+        }
+        for place in places {
+            if let Some(flag) = usize::try_from(place).ok().and_then(|p| flags.get_mut(p)) {
+                *flag = true;
+            }
+        }
+    }
+    Ok(out)
 }

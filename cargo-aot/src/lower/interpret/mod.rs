@@ -7,5 +7,6 @@ mod eval;
 mod memory;
 mod run;
 
+pub(in crate::lower) use eval::{Num, binary, cast, unary};
 pub use memory::Memory;
 pub use run::{InterpretError, interpret, interpret_observed, run_group};

@@ -32,6 +32,16 @@ pub enum InterpretError {
         /// The element.
         element: i64,
     },
+    /// Padding that is read is not zero.
+    #[error("group `{group}` reads element {element} of buffer {buffer}, padding that is not zero")]
+    Padding {
+        /// Label of the group.
+        group: String,
+        /// The buffer.
+        buffer: u32,
+        /// The element.
+        element: i64,
+    },
     /// A group breaks a rule.
     #[error("group `{0}`: {1}")]
     Malformed(String, &'static str),
