@@ -100,10 +100,14 @@ pub fn cases(assets: &Path, suite: Suite) -> std::io::Result<Vec<Case>> {
 }
 
 impl Case {
+    /// The operators of its main graph, as [`cargo_aot::import::Description`] has them.
+    pub fn operators(&self) -> Vec<String> {
+        cargo_aot::import::describe(&self.model).map(|d| d.operators).unwrap_or_default()
+    }
+
     /// The operator that the case is about: the first that its model has besides constants.
     pub fn operator(&self) -> String {
-        let operators = cargo_aot::import::describe(&self.model).map(|d| d.operators);
-        let mut found = operators.unwrap_or_default().into_iter().filter(|op| op != "Constant");
+        let mut found = self.operators().into_iter().filter(|op| op != "Constant");
         found.next().unwrap_or_else(|| "none".to_owned())
     }
 

@@ -177,6 +177,11 @@ total = x + skip[:, None, None] + bias
 case("skip_group_norm", "SkipGroupNorm", [x, gamma, beta, skip, bias], 2, groups=4, activation=1,
      expected=[group_norm(total, gamma, beta, 4, True), total])
 
+quantised = [u8(30, 16), u8(12, 16), u8(2, 16), u8(16), u8(16)]
+case("embed_layer_norm_quantised", "QEmbedLayerNormalization",
+     [i32(30, 2, 6), i32(2, 2, 6), *quantised, mask, *(s(v) for v in (0.02, 0.03, 0.01, 0.05, 0.04)),
+      *(s(v, np.uint8) for v in (120, 130, 125, 100, 128))], 2)
+
 # Attention.
 hidden, heads = 32, 4
 weights = [f(hidden, 3 * hidden) * 0.3, f(3 * hidden)]
@@ -338,9 +343,22 @@ case("dynamic_quantize_matmul", "DynamicQuantizeMatMul",
 case("dequantize", "DequantizeLinear", [u8(2, 3, 4), np.abs(f(3)), u8(3)], axis=1)
 case("quantize", "QuantizeLinear", [f(2, 3, 4), s(0.05), s(120, np.uint8)])
 
+
+
+def quantised_lstm(name, directions, batch, **attributes):
+    case(name, "DynamicQuantizeLSTM",
+         [f(5, batch, 6), i8(directions, 6, 16), i8(directions, 4, 16), f(directions, 32), None, None,
+          None, None, np.abs(f(directions)) * 0.02, i8(directions) * 0, np.abs(f(directions)) * 0.02,
+          i8(directions) * 0], 3, constants=[1, 2, 8, 9, 10, 11], hidden_size=4, **attributes)
+
+
+quantised_lstm("quantised_lstm", 1, 2)
+quantised_lstm("quantised_lstm_both", 2, 1, direction="bidirectional")
+
 # Early operators, linear algebra, transforms.
 case("pad", "Pad", [f(2, 3), np.array([1, 0, 0, 2], np.int64), np.array([0.5], np.float32)],
      constants=[1], mode="constant")
+case("range", "Range", [s(2, np.int64), s(11, np.int64), s(3, np.int64)], constants=[0, 1, 2])
 case("trilu", "Trilu", [f(2, 4, 5)], upper=0)
 case("gather_nd", "GatherND", [f(3, 4, 5), i64(3, 2, 2)])
 case("expand_dims", "ExpandDims", [f(3, 4), s(-1, np.int32)], constants=[1])

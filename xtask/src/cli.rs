@@ -8,7 +8,7 @@ use crate::catalogue::Use;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::pack::{GpuPackArguments, gpu_pack};
-use crate::{conformance, demo, fetch, nvrtc, reference, test};
+use crate::{conformance, demo, fetch, nvrtc, operators, reference, test};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "The project's own chores")]
@@ -37,6 +37,8 @@ enum Chore {
     GpuPack(GpuPackArguments),
     /// Run ONNX's own backend tests
     Conformance(conformance::Arguments),
+    /// Write docs/operators.md: every operator with its opsets, devices and tests
+    Operators,
 }
 
 /// Runs the chore that the arguments name. A failed chore says why on standard error and returns 1.
@@ -57,6 +59,7 @@ fn dispatch(layout: &Layout, chore: Chore) -> Result<()> {
         Chore::Test => test::test(layout),
         Chore::Nvrtc(arguments) => nvrtc::nvrtc(&arguments),
         Chore::Conformance(arguments) => conformance::conformance(layout, &arguments),
+        Chore::Operators => operators::write(layout),
         Chore::GpuPack(arguments) => gpu_pack(layout, &arguments),
         Chore::Fetch { all } => fetch::fetch(layout, if all { Use::Extra } else { Use::Test }),
     }

@@ -12,6 +12,7 @@ pub mod example;
 pub mod fetch;
 pub mod layout;
 pub mod nvrtc;
+mod operators;
 mod pack;
 pub mod pip;
 pub mod process;

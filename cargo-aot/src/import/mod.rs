@@ -5,7 +5,8 @@ mod onnx;
 mod options;
 
 pub use error::{ImportError, Unbound, Unsupported};
-pub use onnx::{StoredValue, describe, import, read_tensor, read_value};
+pub use onnx::{StoredValue, describe, import, operators, read_tensor, read_value};
 pub use options::{
-    AxisSpec, Description, DimInfo, DimSpec, Form, ImportOptions, Imported, Structure, TensorInfo,
+    AxisSpec, Description, DimInfo, DimSpec, Form, ImportOptions, Imported, Operator, Structure,
+    TensorInfo,
 };

@@ -80,6 +80,19 @@ pub struct Imported {
     pub sources: Vec<PathBuf>,
 }
 
+/// An operator that can be imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operator {
+    /// Its domain; empty for ONNX's own.
+    pub domain: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The first versions of the operator set that its rules are for, ascending.
+    pub since: Vec<i64>,
+    /// The latest version that they are for.
+    pub until: i64,
+}
+
 /// A dim of an input or output, before sizes are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DimInfo {

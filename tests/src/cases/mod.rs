@@ -6,6 +6,7 @@ mod contractions;
 mod movement;
 mod packed;
 mod padding;
+mod random;
 mod reductions;
 mod scans;
 
@@ -93,6 +94,7 @@ pub fn all() -> Vec<Case> {
     movement::all(&mut out);
     packed::all(&mut out);
     padding::all(&mut out);
+    random::all(&mut out);
     reductions::all(&mut out);
     scans::all(&mut out);
     out.list

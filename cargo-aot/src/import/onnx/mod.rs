@@ -11,6 +11,7 @@ mod item;
 mod known;
 mod model;
 mod nodes;
+mod operators;
 mod order;
 mod outputs;
 mod proto;
@@ -23,4 +24,5 @@ mod tensor;
 mod tests;
 
 pub use model::{describe, import};
+pub use operators::operators;
 pub use stored::{StoredValue, read_tensor, read_value};

@@ -10,22 +10,24 @@ use aot_ir::{DType, Dim};
 const MAX_PARTS: i64 = 4096;
 
 /// Operators that take or give what is no tensor; [`apply`] imports them.
+pub(super) const STRUCTURAL: &[&str] = &[
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceAt",
+    "SequenceInsert",
+    "SequenceErase",
+    "SequenceLength",
+    "SplitToSequence",
+    "ConcatFromSequence",
+    "Optional",
+    "OptionalHasElement",
+    "OptionalGetElement",
+    "Identity",
+];
+
+/// Whether an operator takes or gives what is no tensor.
 pub(super) fn is_structural(operator: &str) -> bool {
-    matches!(
-        operator,
-        "SequenceConstruct"
-            | "SequenceEmpty"
-            | "SequenceAt"
-            | "SequenceInsert"
-            | "SequenceErase"
-            | "SequenceLength"
-            | "SplitToSequence"
-            | "ConcatFromSequence"
-            | "Optional"
-            | "OptionalHasElement"
-            | "OptionalGetElement"
-            | "Identity"
-    )
+    STRUCTURAL.contains(&operator)
 }
 
 /// The result of such an operator. Inputs of `c` that are tensors are the same as `items`.

@@ -13,8 +13,11 @@ use super::proto::NodeProto;
 const MAX_UNROLLED: i64 = 512;
 
 /// Operators whose nodes hold graphs.
+pub(super) const CONTROL: &[&str] = &["If", "Loop", "Scan", "SequenceMap"];
+
+/// Whether an operator's nodes hold graphs.
 pub(super) fn is_control(operator: &str) -> bool {
-    matches!(operator, "If" | "Loop" | "Scan" | "SequenceMap")
+    CONTROL.contains(&operator)
 }
 
 impl Importer<'_> {

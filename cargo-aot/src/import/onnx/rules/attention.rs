@@ -5,7 +5,7 @@ use super::super::call::Call;
 use super::activation::softmax;
 use super::table::{Entry, onnx};
 use aot_ir::dim::Cmp;
-use aot_ir::op::{AttentionAttrs, BinaryOp, UnaryOp};
+use aot_ir::op::{AttentionAttrs, BinaryOp, ReduceOp, UnaryOp};
 use aot_ir::{DType, Dim, Op, Scalar};
 
 pub(super) const RULES: &[Entry] = &[
@@ -47,11 +47,13 @@ pub(super) struct Heads {
     pub(super) scale: f64,
     /// Row `i` sees columns up to `i` plus this.
     pub(super) causal: Option<Dim>,
+    /// A row that sees nothing gives zeros, else NaN.
+    pub(super) empty_is_zero: bool,
 }
 
 /// `softmax(scale · q kᵀ + mask) v` with heads of `k` and `v` shared by equal groups of `q`'s.
 pub(super) fn attend(c: &mut Call<'_>, heads: Heads) -> OpResult {
-    let Heads { mut q, mut k, mut v, mut mask, scale, causal } = heads;
+    let Heads { mut q, mut k, mut v, mut mask, scale, causal, empty_is_zero } = heads;
     let out = c.shape(q).to_vec();
     let (hq, hk) = (c.shape(q)[1].clone(), c.shape(k)[1].clone());
     let grouped = !c.scope().proves_eq(&hq, &hk) && !hk.is(1);
@@ -89,7 +91,7 @@ pub(super) fn attend(c: &mut Call<'_>, heads: Heads) -> OpResult {
     let attrs = AttentionAttrs {
         scale: Scalar::Float(scale),
         causal: causal_op,
-        masked_row_is_zero: false,
+        masked_row_is_zero: empty_is_zero,
         has_mask: mask.is_some(),
     };
     let mut operands = vec![q, k, v];
@@ -167,7 +169,8 @@ fn attention(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     };
     let causal = c.flag("is_causal", false).then_some(past);
     let softcap = c.float("softcap", 0.0);
-    let heads = Heads { q, k, v, mask, scale, causal };
+    // As onnxruntime has it.
+    let heads = Heads { q, k, v, mask, scale, causal, empty_is_zero: true };
     let (mut y, scores) = if softcap > 0.0 || c.wants(3) {
         let mode = c.int("qk_matmul_output_mode", 0);
         spelled_out(c, heads, Capped { softcap, sink: None, mode })?
@@ -215,7 +218,7 @@ pub(super) fn spelled_out(
     heads: Heads,
     Capped { softcap, sink, mode }: Capped,
 ) -> OpResult<(Tensor, Option<Tensor>)> {
-    let Heads { q, mut k, mut v, mut mask, scale, causal } = heads;
+    let Heads { q, mut k, mut v, mut mask, scale, causal, empty_is_zero } = heads;
     let (hq, hk) = (c.shape(q)[1].clone(), c.shape(k)[1].clone());
     if !c.scope().proves_eq(&hq, &hk) {
         let group = c.scope().floor_div(&hq, &hk);
@@ -266,6 +269,12 @@ pub(super) fn spelled_out(
         scores = c.concat(&[scores, sink], 3)?;
     }
     let mut weights = softmax(c, scores, 3)?;
+    if empty_is_zero && mask.is_some() {
+        let best = c.reduce(ReduceOp::Max, scores, &[3], true)?;
+        let empty = c.unary(UnaryOp::IsNegInf, best)?;
+        let zero = c.scalar_like(0.0, weights);
+        weights = c.select(empty, zero, weights)?;
+    }
     if sink.is_some() {
         weights = c.slice_axis(weights, 3, Dim::ZERO, t.clone(), 1)?;
     }

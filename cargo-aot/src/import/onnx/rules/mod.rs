@@ -14,6 +14,7 @@ mod losses;
 mod matmul;
 mod mel;
 mod microsoft;
+mod ngrams;
 mod norm;
 mod pool_indices;
 mod pooling;
@@ -28,5 +29,6 @@ mod shape;
 mod signal;
 mod slicing;
 mod table;
+mod trees;
 
-pub(super) use table::{LATEST_OPSET, find};
+pub(super) use table::{LATEST_CLASSICAL, LATEST_OPSET, find, listed};

@@ -208,7 +208,7 @@ fn local_response(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     Ok(vec![c.quotient(x, power)?])
 }
 
-/// `x / ‖x‖`, and 0 where the norm is 0.
+/// `x / ‖x‖`.
 fn lp_norm(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     let axis = c.axis(x, -1)?;
@@ -223,9 +223,6 @@ fn lp_norm(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         }
         p => return unsupported(format!("p = {p}; 1 and 2 are supported")),
     };
-    let zero = c.with(BinaryOp::Eq, norm, 0.0)?;
-    let one = c.scalar_like(1.0, x);
-    let norm = c.select(zero, one, norm)?;
     Ok(vec![c.quotient(x, norm)?])
 }
 

@@ -105,19 +105,13 @@ pub(super) fn max_unpool(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     if kernel.is_empty() || from.len() != kernel.len() + 2 || c.rank(indices) != from.len() {
         return wrong(format!("rank {} for {} spatial axes", from.len(), kernel.len()));
     }
-    let shape = match c.input_dims(2, "the output shape of MaxUnpool")? {
-        Some(shape) if shape.len() == from.len() => shape,
-        Some(shape) => return wrong(format!("the output shape has {} axes", shape.len())),
-        None => {
-            let strides = per_axis(c, "strides", kernel.len())?;
-            let pads = explicit_pads(c, kernel.len())?;
-            let mut shape = from[..2].to_vec();
-            for (i, (low, high)) in pads.iter().enumerate() {
-                shape.push((&from[2 + i] - 1).scaled(strides[i]) + kernel[i] - low - high);
-            }
-            shape
-        }
-    };
+    let strides = per_axis(c, "strides", kernel.len())?;
+    let pads = explicit_pads(c, kernel.len())?;
+    // Indices are places in a result of this shape, whichever is asked for.
+    let mut shape = from[..2].to_vec();
+    for (i, (low, high)) in pads.iter().enumerate() {
+        shape.push((&from[2 + i] - 1).scaled(strides[i]) + kernel[i] - low - high);
+    }
     let count = product(&from);
     let flat = c.reshape(x, std::slice::from_ref(&count))?;
     let indices = c.cast(indices, DType::I64)?;
@@ -126,5 +120,13 @@ pub(super) fn max_unpool(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let empty = c.expand(zero, &[product(&shape)])?;
     let reduction = ScatterReduction::None;
     let full = c.op(Op::ScatterElements { axis: 0, reduction }, &[empty, indices, flat])?;
-    Ok(vec![c.reshape(full, &shape)?])
+    let full = c.reshape(full, &shape)?;
+    let asked = match c.input_dims(2, "the output shape of MaxUnpool")? {
+        None => return Ok(vec![full]),
+        Some(asked) if asked.len() == from.len() => asked,
+        Some(asked) => return wrong(format!("the output shape has {} axes", asked.len())),
+    };
+    let high: Vec<Dim> = asked.iter().zip(&shape).map(|(asked, own)| asked - own).collect();
+    let fill = PadMode::Constant(Scalar::Float(0.0));
+    Ok(vec![c.pad(full, &vec![Dim::ZERO; from.len()], &high, fill)?])
 }

@@ -2,9 +2,13 @@
 
 use super::super::call::Rule;
 use super::early;
+use std::collections::BTreeMap;
 
 /// The latest version of ONNX's own operator set that the rules know.
 pub(in super::super) const LATEST_OPSET: i64 = 25;
+
+/// The latest version of the domain of classical machine learning that the rules know.
+pub(in super::super) const LATEST_CLASSICAL: i64 = 5;
 
 /// A rule, and what it is for.
 pub(super) struct Entry {
@@ -31,6 +35,11 @@ pub(super) const fn microsoft(operator: &'static str, rule: Rule) -> Entry {
     Entry { domain: "com.microsoft", operator, since: 1, rule }
 }
 
+/// An entry of ONNX's domain of classical machine learning.
+pub(super) const fn classical(operator: &'static str, rule: Rule) -> Entry {
+    Entry { domain: "ai.onnx.ml", operator, since: 1, rule }
+}
+
 const FAMILIES: &[&[Entry]] = &[
     super::activation::RULES,
     super::quantized::RULES,
@@ -53,6 +62,7 @@ const FAMILIES: &[&[Entry]] = &[
     super::microsoft::nhwc::RULES,
     super::microsoft::norm::RULES,
     super::microsoft::numeric::RULES,
+    super::ngrams::RULES,
     super::norm::RULES,
     super::pooling::RULES,
     super::recurrent::RULES,
@@ -62,7 +72,29 @@ const FAMILIES: &[&[Entry]] = &[
     super::shape::RULES,
     super::signal::RULES,
     super::slicing::RULES,
+    super::trees::RULES,
 ];
+
+/// Every operator that has a rule, with the first versions of the operator set that its rules are for.
+pub(in super::super) fn listed() -> Vec<(&'static str, &'static str, Vec<i64>)> {
+    let mut found: BTreeMap<(&str, &str), Vec<i64>> = BTreeMap::new();
+    for entry in FAMILIES.iter().flat_map(|family| family.iter()) {
+        found.entry((entry.domain, entry.operator)).or_default().push(entry.since);
+    }
+    for entry in early::RULES {
+        // It is for versions before those of the main rule.
+        if let Some(since) = found.get_mut(&(entry.domain, entry.operator))
+            && !since.contains(&early::LATER)
+        {
+            since.push(early::LATER);
+        }
+    }
+    let sorted = found.into_iter().map(|((domain, operator), mut since)| {
+        since.sort_unstable();
+        (domain, operator, since)
+    });
+    sorted.collect()
+}
 
 /// The rule for an operator in a version of its operator set.
 pub(in super::super) fn find(domain: &str, operator: &str, version: i64) -> Option<Rule> {

@@ -160,7 +160,7 @@ fn multi_head(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let mask = both_masks(c, c.opt(4), c.opt(5), (q, k))?;
     let scale = scale_of(c, q)?;
     let causal = c.flag("unidirectional", false).then_some(past);
-    let y = attend(c, Heads { q, k, v, mask, scale, causal })?;
+    let y = attend(c, Heads { q, k, v, mask, scale, causal, empty_is_zero: false })?;
     Ok(vec![join_heads(c, y)?, k, v])
 }
 
@@ -204,7 +204,7 @@ fn packed_attention(
     let mask = both_masks(c, mask, added, (q, k))?;
     let scale = scale_of(c, q)?;
     let causal = c.flag("unidirectional", false).then_some(shift);
-    let y = attend(c, Heads { q, k, v, mask, scale, causal })?;
+    let y = attend(c, Heads { q, k, v, mask, scale, causal, empty_is_zero: false })?;
     let mut out = vec![join_heads(c, y)?];
     if c.wants(1) {
         let pair = [c.unsqueeze(k, &[0])?, c.unsqueeze(v, &[0])?];

@@ -67,7 +67,7 @@ fn grouped(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         }
         None => seen,
     };
-    let heads = Heads { q, k, v, mask: Some(mask), scale, causal: None };
+    let heads = Heads { q, k, v, mask: Some(mask), scale, causal: None, empty_is_zero: false };
     let y = if softcap > 0.0 || sink.is_some() {
         spelled_out(c, heads, Capped { softcap, sink, mode: 0 })?.0
     } else {
