@@ -59,13 +59,14 @@ FN void atomic_plus(long long* at, long long value) {
   atomicAdd((unsigned long long*)at, (unsigned long long)value);
 }
 
-// Writes element `at` of packed 4-bit integers; `last` says that no element follows it: the rest of its
-// byte becomes 0.
-FN void store_nibble(unsigned char* x, long long at, int value, bool last) {
-  unsigned long long where = (unsigned long long)x + (unsigned long long)(at >> 1);
+// Writes element `at` of packed elements; `last` says that no element follows it: the rest of its byte becomes 0.
+template <int BITS> FN void store_packed(unsigned char* x, long long at, unsigned code, bool last) {
+  constexpr int PER_BYTE = 8 / BITS;
+  unsigned long long where = (unsigned long long)x + (unsigned long long)(at / PER_BYTE);
   unsigned* word = (unsigned*)(where & ~3ull);
-  const unsigned shift = (unsigned)(where & 3) * 8 + (unsigned)(at & 1) * 4;
-  const unsigned mask = last && (at & 1) == 0 ? 255 : 15;
+  const unsigned low = (unsigned)(at % PER_BYTE) * BITS;
+  const unsigned shift = (unsigned)(where & 3) * 8 + low;
+  const unsigned mask = last ? 255u >> low : (1u << BITS) - 1;
   atomicAnd(word, ~(mask << shift));
-  atomicOr(word, ((unsigned)value & 15) << shift);
+  atomicOr(word, code << shift);
 }

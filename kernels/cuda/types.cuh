@@ -5,6 +5,11 @@ struct f16 { unsigned short bits; };
 struct bf16 { unsigned short bits; };
 struct f8e4m3 { unsigned char bits; };
 struct f8e5m2 { unsigned char bits; };
+struct f8e4m3fnuz { unsigned char bits; };
+struct f8e5m2fnuz { unsigned char bits; };
+struct f8e8m0 { unsigned char bits; };
+// In memory two to a byte; here the lowest bits hold the one there is.
+struct f4e2m1 { unsigned char bits; };
 
 FN bool widen(bool8 x) { return x.bits != 0; }
 FN int widen(signed char x) { return x; }
@@ -94,6 +99,47 @@ FN void round_into(f8e4m3& y, float x) {
   unsigned b = __float_as_uint(x), s = b >> 24 & 0x80;
   x = __uint_as_float(b & 0x7fffffff);
   y.bits = (unsigned char)(s | (x != x ? 0x7f : encode_float(x, 3, 7, 0x7e, 0x7f)));
+}
+
+// Without -0, whose code is NaN.
+FN float widen_fnuz(unsigned bits, int fraction, int bias) {
+  unsigned e = (bits & 127) >> fraction, m = bits & ((1u << fraction) - 1);
+  unsigned s = bits >> 7 << 31;
+  float unit = __uint_as_float((unsigned)(128 - bias - fraction) << 23);
+  float y = e ? __uint_as_float((e + 127 - bias) << 23 | m << (23 - fraction)) : (float)m * unit;
+  return bits == 128 ? __uint_as_float(0x7fc00000) : __uint_as_float(__float_as_uint(y) | s);
+}
+FN unsigned char round_fnuz(float x, int fraction, int bias) {
+  unsigned b = __float_as_uint(x), s = b >> 24 & 0x80;
+  x = __uint_as_float(b & 0x7fffffff);
+  unsigned code = x != x ? 0x80 : encode_float(x, fraction, bias, 0x7f, 0x80);
+  return (unsigned char)(code == 0 || code == 0x80 ? code : s | code);
+}
+FN float widen(f8e4m3fnuz x) { return widen_fnuz(x.bits, 3, 8); }
+FN float widen(f8e5m2fnuz x) { return widen_fnuz(x.bits, 2, 16); }
+FN void round_into(f8e4m3fnuz& y, float x) { y.bits = round_fnuz(x, 3, 8); }
+FN void round_into(f8e5m2fnuz& y, float x) { y.bits = round_fnuz(x, 2, 16); }
+
+// Powers of two from 2^-127 on. Halfway to the next one rounds up.
+FN float widen(f8e8m0 x) {
+  return __uint_as_float(x.bits == 255 ? 0x7fc00000 : x.bits ? (unsigned)x.bits << 23 : 0x400000);
+}
+FN void round_into(f8e8m0& y, float x) {
+  unsigned b = __float_as_uint(x) & 0x7fffffff;
+  unsigned e = b >> 23;
+  unsigned up = e ? (b >> 22 & 1) : b >= 0x600000;
+  y.bits = (unsigned char)(e + up > 255 ? 255 : e + up);
+}
+
+FN float widen(f4e2m1 x) {
+  unsigned e = x.bits >> 1 & 3, m = x.bits & 1, s = (unsigned)(x.bits >> 3 & 1) << 31;
+  float y = e ? __uint_as_float((e + 126) << 23 | m << 22) : (float)m * 0.5f;
+  return __uint_as_float(__float_as_uint(y) | s);
+}
+FN void round_into(f4e2m1& y, float x) {
+  unsigned b = __float_as_uint(x), s = b >> 28 & 8;
+  x = __uint_as_float(b & 0x7fffffff);
+  y.bits = (unsigned char)(x != x ? 8 : s | encode_float(x, 1, 1, 7, 7));
 }
 
 template <typename T, typename X> FN T narrow(X x) {

@@ -14,7 +14,7 @@ use super::plan::{BufferKind, Home, Plan};
 use super::scan;
 use aot_ir::dim::Cond;
 use aot_ir::op::ScatterReduction;
-use aot_ir::{DType, Def, Dim, Graph, Node, NodeId, Op, ValueId};
+use aot_ir::{Def, Dim, Graph, Node, NodeId, Op, ValueId};
 use aot_kernels::group::{Anchor, ExprId};
 use std::collections::{HashMap, HashSet};
 
@@ -28,11 +28,7 @@ pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>
         .nodes()
         .filter(|(id, _)| analysis.role(*id) == Role::Unsupported)
         .map(|(_, n)| format!("`{}` ({})", n.name, n.op.name()));
-    let values = graph
-        .values()
-        .filter(|(_, v)| !has_kernels(v.dtype))
-        .map(|(_, v)| format!("`{}` (elements of type {})", v.name, v.dtype));
-    let unsupported: Vec<String> = nodes.chain(values).collect();
+    let unsupported: Vec<String> = nodes.collect();
     if !unsupported.is_empty() {
         return Err(LowerError::Unsupported(unsupported));
     }
@@ -61,19 +57,6 @@ pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>
     copy_outputs(&mut plan, &mut groups)?;
     order::arrange(&mut plan, groups)?;
     Ok(plan)
-}
-
-/// Whether kernels read and write elements of this type.
-fn has_kernels(dtype: DType) -> bool {
-    !matches!(
-        dtype,
-        DType::F8E4M3Fnuz
-            | DType::F8E5M2Fnuz
-            | DType::F8E8M0
-            | DType::F4E2M1
-            | DType::I2
-            | DType::U2
-    )
 }
 
 /// The groups of one node, if it heads any.

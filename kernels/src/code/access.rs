@@ -2,7 +2,7 @@
 
 use super::ctype::element_bytes;
 use super::emitter::Emitter;
-use super::nibbles::WORD;
+use super::packed::per_word;
 use crate::group::{Expr, ExprId};
 use aot_ir::dim::{Cond, VarId};
 use aot_ir::{DType, Dim};
@@ -91,8 +91,9 @@ impl<'a> Emitter<'a> {
             let each = match step {
                 Some(s) if s.is(0) && steady => 1.0 / width as f64,
                 Some(s) if s.is(1) => {
-                    let together = match access.store && access.storage.bits() == 4 {
-                        true if self.has_whole_words(&access.offset) => WORD,
+                    let storage = access.storage;
+                    let together = match access.store && storage.bits() < 8 {
+                        true if self.has_whole_words(storage, &access.offset) => per_word(storage),
                         _ => self.access_width(access.storage, &access.offset),
                     };
                     match together {

@@ -38,8 +38,8 @@ impl<'a> Emitter<'a> {
         self.require(Part::Pack);
         let guarded = self.scope.decide_cond(guard) != Some(true);
         let fallback = literal(dtype, other);
-        if storage.bits() == 4 {
-            return self.load_nibbles(&pointer, &index, guard, &fallback, storage);
+        if storage.bits() < 8 {
+            return self.load_packed(&pointer, &index, guard, &fallback, storage);
         }
         if steady && matches!(index.step, Step::One) {
             let width = self.access_width(storage, offset);
@@ -138,8 +138,8 @@ impl<'a> Emitter<'a> {
     pub fn store_value(&mut self, store: &Store, value: &Value) -> Emit<()> {
         let role = Role::Operand(store.operand);
         let storage = self.storage(store.operand);
-        if storage.bits() == 4 {
-            return self.store_nibbles(store, value);
+        if storage.bits() < 8 {
+            return self.store_packed(store, value);
         }
         let element = storage_type(storage);
         let steady = self.lanes_agree(&store.guard);

@@ -186,6 +186,7 @@ pub(super) fn cast(from: DType, to: DType, x: &str) -> String {
         DType::Bool => format!("{x} != 0"),
         DType::F64 => format!("(double){x}"),
         DType::F32 => format!("(float){x}"),
+        DType::F4E2M1 => narrowed("f4e2m1", format!("(float){x}")),
         t if t.is_float() => narrowed(super::ctype::storage_type(t), format!("(float){x}")),
         DType::I32 if float => format!("to_int({x})"),
         DType::U32 if float => format!("to_uint({x})"),
@@ -200,7 +201,8 @@ pub(super) fn cast(from: DType, to: DType, x: &str) -> String {
             match (float, to) {
                 (true, _) => format!("float_to_int({x}, {lo}, {hi})"),
                 (false, DType::I4) => format!("((int)((unsigned){x} << 28) >> 28)"),
-                (false, DType::U4) => format!("((int){x} & 15)"),
+                (false, DType::I2) => format!("((int)((unsigned){x} << 30) >> 30)"),
+                (false, DType::U4 | DType::U2) => format!("((int){x} & {hi})"),
                 _ => narrowed(super::ctype::storage_type(to), format!("(int){x}")),
             }
         }
@@ -209,6 +211,8 @@ pub(super) fn cast(from: DType, to: DType, x: &str) -> String {
 
 fn narrow_range(dtype: DType) -> (i32, i32) {
     match dtype {
+        DType::I2 => (-2, 1),
+        DType::U2 => (0, 3),
         DType::I4 => (-8, 7),
         DType::U4 => (0, 15),
         DType::I8 => (-128, 127),

@@ -10,7 +10,7 @@ use aot_ir::op::{
 };
 use aot_ir::{DType, Dim, Op, Scalar, Scope, ValueId};
 
-/// How many networks there are.
+/// How many networks there are; every other one is for GPUs, too.
 const NETWORKS: u64 = 60;
 /// Most elements that a value may have.
 const MOST: i64 = 20_000;
@@ -277,6 +277,7 @@ fn network(seed: u64) -> Net {
     last.into_iter().for_each(|v| draw.net.output(v));
     // Products of products of rounded numbers.
     draw.net.loosen(20.0);
+    draw.net.on_gpus(seed.is_multiple_of(2));
     draw.net
 }
 

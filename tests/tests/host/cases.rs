@@ -232,6 +232,17 @@ pub(crate) fn maps() -> Vec<Case> {
         ("cast_bool_f32", DType::Bool, DType::F32),
         ("cast_f32_u32", DType::F32, DType::U32),
         ("cast_f32_u64", DType::F32, DType::U64),
+        ("cast_f32_e4m3", DType::F32, DType::F8E4M3),
+        ("cast_e5m2_f32", DType::F8E5M2, DType::F32),
+        ("cast_f32_e4m3fnuz", DType::F32, DType::F8E4M3Fnuz),
+        ("cast_e4m3fnuz_f16", DType::F8E4M3Fnuz, DType::F16),
+        ("cast_f32_e5m2fnuz", DType::F32, DType::F8E5M2Fnuz),
+        ("cast_e5m2fnuz_f32", DType::F8E5M2Fnuz, DType::F32),
+        ("cast_f32_e8m0", DType::F32, DType::F8E8M0),
+        ("cast_e8m0_f32", DType::F8E8M0, DType::F32),
+        ("cast_e2m1_f32", DType::F4E2M1, DType::F32),
+        ("cast_i2_f16", DType::I2, DType::F16),
+        ("cast_u2_i32", DType::U2, DType::I32),
     ] {
         cases.push(fixed(name, conversion(from, to, 61)));
     }
@@ -240,6 +251,10 @@ pub(crate) fn maps() -> Vec<Case> {
         ("cast_i8_u4_even", DType::I8, DType::U4, 62),
         ("cast_f16_u4_words", DType::F16, DType::U4, 140_001),
         ("cast_u8_i4_words", DType::U8, DType::I4, 140_006),
+        ("cast_f32_e2m1_odd", DType::F32, DType::F4E2M1, 61),
+        ("cast_f16_e2m1_words", DType::F16, DType::F4E2M1, 140_001),
+        ("cast_f32_i2_odd", DType::F32, DType::I2, 61),
+        ("cast_i8_u2_words", DType::I8, DType::U2, 140_003),
     ] {
         cases.push(fixed(name, conversion(from, to, count)));
     }

@@ -49,6 +49,8 @@ impl Numbers {
                 t if t.is_float() => self.unit(),
                 DType::U4 => (self.next() % 16) as f64,
                 DType::I4 => (self.next() % 16) as f64 - 8.0,
+                DType::U2 => (self.next() % 4) as f64,
+                DType::I2 => (self.next() % 4) as f64 - 2.0,
                 t if t.is_signed_int() => (self.next() % 41) as f64 - 20.0,
                 _ => (self.next() % 40) as f64,
             })
@@ -138,8 +140,8 @@ fn compare(run: &Run, id: OperandId, found: &[u8]) -> Result<(), String> {
     let elements = expected.len() * 8 / dtype.bits() as usize;
     let read = |b: &[u8]| Tensor::from_bytes(dtype, vec![elements], b).unwrap().to_f64();
     let tolerance = match dtype {
-        DType::F8E4M3 => 0.07,
-        DType::F8E5M2 => 0.13,
+        DType::F8E4M3 | DType::F8E4M3Fnuz => 0.07,
+        DType::F8E5M2 | DType::F8E5M2Fnuz => 0.13,
         DType::Bf16 => 8e-3,
         DType::F16 => 1e-3,
         DType::F32 => 4e-6,

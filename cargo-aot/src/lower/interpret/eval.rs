@@ -2,6 +2,7 @@
 
 use super::{InterpretError, Memory};
 use aot_ir::dim::{Atom, VarId};
+use aot_ir::exec::NarrowFloat;
 use aot_ir::op::{BinaryOp, UnaryOp};
 use aot_ir::{DType, Dim, Scalar};
 use aot_kernels::group::{Expr, ExprId, FoldOp, Group};
@@ -289,7 +290,11 @@ pub(in crate::lower) fn cast(value: Num, to: DType) -> Num {
         DType::F16 => Num::F(f16::from_f32(value.float() as f32).to_f64()),
         DType::Bf16 => Num::F(bf16::from_f32(value.float() as f32).to_f64()),
         DType::F32 => Num::F((value.float() as f32).into()),
-        t if t.is_float() => Num::F(value.float()),
+        DType::F64 => Num::F(value.float()),
+        t if t.is_float() => {
+            let x = value.float();
+            Num::F(NarrowFloat::of(t).map_or(x, |format| format.round(x)))
+        }
         t => {
             let bits = t.bits();
             let signed = t.is_signed_int();

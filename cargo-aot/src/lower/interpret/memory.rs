@@ -5,6 +5,7 @@ use super::super::plan::{BufferKind, Plan};
 use super::InterpretError;
 use super::eval::Num;
 use aot_ir::DType;
+use aot_ir::exec::NarrowFloat;
 use half::{bf16, f16};
 
 /// Bytes of every buffer; those of the arena overlap as planned.
@@ -97,11 +98,16 @@ impl Memory {
         let dtype = self.dtypes[buffer as usize];
         let at = usize::try_from(element).ok()?;
         let bytes = self.bytes(buffer);
-        if dtype.bits() == 4 {
-            let byte = *bytes.get(at / 2)?;
-            let nibble = if at % 2 == 0 { byte & 15 } else { byte >> 4 };
-            let signed = i64::from((nibble << 4) as i8 >> 4);
-            return Some(Num::I(if dtype == DType::I4 { signed } else { nibble.into() }));
+        if dtype.bits() < 8 {
+            let (bits, count) = (dtype.bits(), (8 / dtype.bits()) as usize);
+            let code = *bytes.get(at / count)? >> (at % count * bits as usize) & ((1 << bits) - 1);
+            return Some(match NarrowFloat::of(dtype) {
+                Some(format) => Num::F(format.decode(code).into()),
+                None if dtype.is_signed_int() => {
+                    Num::I(((code << (8 - bits)) as i8 >> (8 - bits)).into())
+                }
+                None => Num::I(code.into()),
+            });
         }
         let size = dtype.bits() as usize / 8;
         let raw = bytes.get(at.checked_mul(size)?..(at + 1).checked_mul(size)?)?;
@@ -117,13 +123,15 @@ impl Memory {
             DType::Bf16 => Num::F(bf16::from_bits(word as u16).to_f64()),
             DType::F32 => Num::F(f32::from_bits(word as u32).into()),
             DType::F64 => Num::F(f64::from_bits(word)),
-            t if t.is_float() => return None,
-            _ => Num::I(word as i64),
+            t => match NarrowFloat::of(t) {
+                Some(format) => Num::F(format.decode(word as u8).into()),
+                None => Num::I(word as i64),
+            },
         })
     }
 
-    /// Writes an element of a buffer of `elements`; `None` if it has no such element. Past an odd count of
-    /// packed elements the last byte is filled up with zero.
+    /// Writes an element of a buffer of `elements`; `None` if it has no such element. What
+    /// no packed element has of the last byte is filled up with zero.
     pub(super) fn write(
         &mut self,
         buffer: u32,
@@ -133,14 +141,17 @@ impl Memory {
     ) -> Option<()> {
         let dtype = self.dtypes[buffer as usize];
         let at = usize::try_from(element).ok()?;
-        if dtype.bits() == 4 {
-            let byte = self.bytes_mut(buffer).get_mut(at / 2)?;
-            let bits = value.int() as u8 & 15;
-            *byte = match at % 2 {
-                0 if element + 1 == elements => bits,
-                0 => *byte & 0xf0 | bits,
-                _ => *byte & 0x0f | bits << 4,
+        let narrow = NarrowFloat::of(dtype);
+        if dtype.bits() < 8 {
+            let (bits, count) = (dtype.bits() as usize, (8 / dtype.bits()) as usize);
+            let byte = self.bytes_mut(buffer).get_mut(at / count)?;
+            let low = at % count * bits;
+            let code = match narrow {
+                Some(format) => format.encode(value.float()),
+                None => value.int() as u8 & ((1 << bits) - 1),
             };
+            let own = if element + 1 == elements { 0xff } else { (1u8 << bits) - 1 };
+            *byte = *byte & !(own << low) | code << low;
             return Some(());
         }
         let word = match dtype {
@@ -149,8 +160,10 @@ impl Memory {
             DType::Bf16 => bf16::from_f32(value.float() as f32).to_bits().into(),
             DType::F32 => (value.float() as f32).to_bits().into(),
             DType::F64 => value.float().to_bits(),
-            t if t.is_float() => return None,
-            _ => value.int() as u64,
+            _ => match narrow {
+                Some(format) => format.encode(value.float()).into(),
+                None => value.int() as u64,
+            },
         };
         let size = dtype.bits() as usize / 8;
         let bytes = self.bytes_mut(buffer);

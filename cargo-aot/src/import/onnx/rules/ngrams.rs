@@ -8,6 +8,9 @@ use aot_ir::{Bytes, Constant, DType, Dim};
 
 pub(super) const RULES: &[Entry] = &[onnx("TfIdfVectorizer", vectorizer)];
 
+/// Most gaps that are tried: each is compared on its own.
+const MAX_SKIPS: i64 = 64;
+
 /// The n-grams of one length.
 struct Grams {
     length: usize,
@@ -55,6 +58,9 @@ fn vectorizer(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.unsqueeze(x, &[rank])?;
     let (least, most) = (c.int("min_gram_length", 1), c.int("max_gram_length", 1));
     let skips = c.int("max_skip_count", 0).clamp(0, length);
+    if skips > MAX_SKIPS {
+        return unsupported(format!("max_skip_count {skips}; up to {MAX_SKIPS} is supported"));
+    }
     let mut parts = Vec::new();
     for Grams { length: n, items } in pool(c)? {
         let count = items.len() / n;
