@@ -5,6 +5,7 @@
 fills OUT with
     <model>/<case>.npz   uncompressed; arrays `in.<input name>` and `out.<output name>`
     microsoft/<case>/    cases of microsoft.py
+    exporters/<model>/   models of exporters.py
     ocr/<name>.png       pictures of text
     ocr/<name>.txt       the lines that the pipeline of ocr.py reads in them
     tokens.tsv           token ids of the MiniLM tokenizer, a tab, the text with \\n and \\t escaped
@@ -16,6 +17,7 @@ import numpy as np
 import onnxruntime
 import tokenizers
 
+import exporters
 import inputs
 import microsoft
 import ocr
@@ -121,6 +123,7 @@ def main(out):
     write_cases(out, "tashkeel", "tashkeel/rawi_ensemble.onnx", inputs.letters(), True)
     write_voice(out)
     microsoft.main(out / "microsoft")
+    exporters.main(out / "exporters")
     write_pictures(
         out / "ocr", ocr.Ocr(session("pp-ocr/det.onnx"), session("pp-ocr/rec.onnx"))
     )

@@ -1,6 +1,7 @@
 //! Workspace tests, one binary for all.
 
 mod cpu_models;
+mod exporters;
 mod groups;
 mod host;
 mod kernels;
