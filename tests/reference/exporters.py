@@ -215,6 +215,20 @@ model("integers", 13, [("x", F32, ["n", 3, 6, 6])], [
 ], [("y", F32, None)], {"w": RNG.integers(0, 127, (4, 3, 3, 3)).astype(np.uint8), "wz": scalar(60, np.uint8),
                         "ws": scalar(0.01, np.float32)}, [{"x": f(2, 3, 6, 6)}])
 
+# Weights of 16 bits, with inputs and outputs of 32 bits or of 16. onnxruntime computes in 32 bits.
+for name, kind in (("half_inside", F32), ("half_throughout", TensorProto.FLOAT16)):
+    dtype = np.float32 if kind == F32 else np.float16
+    model(name, 13, [("x", kind, ["n", 8])], [
+        N("Cast", ["x"], ["h"], to=TensorProto.FLOAT16),
+        N("MatMul", ["h", "w"], ["m"]),
+        N("Add", ["m", "b"], ["a"]),
+        N("Softmax", ["a"], ["s"], axis=-1),
+        N("Mul", ["s", "two"], ["p"]),
+        N("Cast", ["p"], ["y"], to=kind),
+    ], [("y", kind, None)],
+        {"w": f(8, 6).astype(np.float16), "b": f(6).astype(np.float16), "two": scalar(2, np.float16)},
+        [{"x": f(n, 8).astype(dtype)} for n in (2, 5)])
+
 # Whatever else is met: many inputs, names left out, domains that nothing uses, defaults of inputs.
 model("many_inputs", 13, [(f"in_{i}", F32, ["batch", i % 3 + 1]) for i in range(19)], [
     N("Concat", [f"in_{i}" for i in range(19)], ["c"], axis=1),

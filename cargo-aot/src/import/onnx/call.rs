@@ -129,11 +129,12 @@ impl Call<'_> {
         node.attribute.iter().find(|a| a.name == name)?.g.as_deref()
     }
 
-    /// An element type attribute, if it is there.
+    /// An element type attribute, if it is there: the type to compute in, see [`Builder::widened`].
     pub(super) fn dtype_attr(&self, name: &str) -> OpResult<Option<DType>> {
         match self.int_opt(name) {
             None | Some(0) => Ok(None),
             Some(code) => match tensor::dtype(i32::try_from(code).unwrap_or(-1)) {
+                Ok(DType::F16) => Ok(Some(DType::F32)),
                 Ok(dtype) => Ok(Some(dtype)),
                 Err(reason) => unsupported(format!("attribute `{name}`: {reason}")),
             },

@@ -1,12 +1,12 @@
 //! The model's graph as a whole: inputs and outputs.
 
 use super::super::error::ImportError;
-use super::builder::{OpError, Tensor};
-use super::inputs::{Bound, Element, element_name};
+use super::builder::{OpError, OpResult, Tensor};
+use super::inputs::{Bound, Element, describe, element_name};
 use super::item::{Item, Names};
 use super::nodes::{Importer, Opsets, Stop};
-use super::proto::GraphProto;
-use aot_ir::Graph;
+use super::proto::{GraphProto, ValueInfo};
+use aot_ir::{DType, Graph};
 
 impl Importer<'_> {
     /// Imports the model's graph; gives its outputs.
@@ -19,6 +19,7 @@ impl Importer<'_> {
         let mut names = Names::new();
         for (name, bound) in inputs {
             let item = self.input(&name, bound);
+            let item = item.map_err(|error| self.refused(&name, error))?;
             names.insert(name, Some(item));
         }
         let outputs: Vec<String> = graph.output.iter().map(|o| o.name.clone()).collect();
@@ -36,8 +37,11 @@ impl Importer<'_> {
         outputs
             .into_iter()
             .zip(found)
-            .map(|(name, item)| match item {
+            .zip(&graph.output)
+            .map(|((name, item), declared)| match item {
                 Some(item) => {
+                    let item = self.declared(item, declared);
+                    let item = item.map_err(|error| self.refused(&name, error))?;
                     self.name(&item, &name);
                     Ok((name, item))
                 }
@@ -50,22 +54,56 @@ impl Importer<'_> {
     }
 
     /// What stands for an input of the model.
-    fn input(&mut self, name: &str, bound: Bound) -> Item {
-        match bound {
-            Bound::Input(dtype, shape) => Item::Tensor(self.builder.input(name, dtype, shape)),
-            Bound::Constant(constant) => Item::Tensor(self.builder.constant(constant)),
+    fn input(&mut self, name: &str, bound: Bound) -> OpResult<Item> {
+        Ok(match bound {
+            Bound::Input(dtype, shape) => {
+                let t = self.builder.input(name, dtype, shape);
+                Item::Tensor(self.builder.widened(t)?)
+            }
+            Bound::Constant(constant) => {
+                let t = self.builder.constant(constant);
+                Item::Tensor(self.builder.widened(t)?)
+            }
             Bound::Absent => Item::Absent,
             Bound::Sequence(elements) => {
                 let elements = elements.into_iter().enumerate();
-                let elements = elements.map(|(i, bound)| match bound {
-                    Element::Input(dtype, shape) => {
-                        self.builder.input(&element_name(name, i), dtype, shape)
-                    }
-                    Element::Constant(constant) => self.builder.constant(constant),
+                let elements = elements.map(|(i, bound)| {
+                    let t = match bound {
+                        Element::Input(dtype, shape) => {
+                            self.builder.input(&element_name(name, i), dtype, shape)
+                        }
+                        Element::Constant(constant) => self.builder.constant(constant),
+                    };
+                    self.builder.widened(t)
                 });
-                Item::Sequence(elements.collect())
+                Item::Sequence(elements.collect::<OpResult<_>>()?)
             }
+        })
+    }
+
+    /// An output in the type that the model declares, where that is binary16.
+    fn declared(&mut self, item: Item, declared: &ValueInfo) -> OpResult<Item> {
+        if describe(declared).dtype != Some(DType::F16) {
+            return Ok(item);
         }
+        let mut narrowed = |t: Tensor| match self.builder.dtype(t) {
+            DType::F32 => self.builder.cast(t, DType::F16),
+            _ => Ok(t),
+        };
+        Ok(match item {
+            Item::Tensor(t) => Item::Tensor(narrowed(t)?),
+            Item::Sequence(list) => {
+                Item::Sequence(list.into_iter().map(narrowed).collect::<OpResult<_>>()?)
+            }
+            Item::Absent => Item::Absent,
+        })
+    }
+
+    /// The error of an input or output.
+    fn refused(&self, name: &str, error: OpError) -> ImportError {
+        let (OpError::Wrong(reason) | OpError::Unsupported(reason)) = error;
+        let (path, node) = (self.path.to_owned(), name.to_owned());
+        ImportError::Node { path, node, operator: "an input or output".to_owned(), reason }
     }
 
     /// The finished graph; sequences among the outputs are outputs of their own.

@@ -204,6 +204,7 @@ impl<'a> Importer<'a> {
                     reason,
                 })?;
                 let t = self.builder.constant(constant);
+                let t = self.builder.widened(t)?;
                 self.define(name, Some(Item::Tensor(t)));
             }
         }
@@ -330,7 +331,11 @@ impl<'a> Importer<'a> {
         let Self { builder, files, .. } = self;
         let mut call = Call { builder, node, opset, inputs: &inputs, wanted, files };
         let made = match rule {
-            Some(rule) => rule(&mut call)?.into_iter().map(Item::Tensor).collect(),
+            Some(rule) => {
+                let made = rule(&mut call)?;
+                let widened = made.into_iter().map(|t| call.builder.widened(t).map(Item::Tensor));
+                widened.collect::<OpResult<_>>()?
+            }
             None => vec![sequences::apply(&mut call, &items)?],
         };
         Ok(Some(made.into_iter().map(Some).collect()))

@@ -183,6 +183,15 @@ impl Builder {
         self.op(Op::Cast(to), &[x])
     }
 
+    /// A tensor in the type that its elements are computed in: binary16 is for what is stored, and for inputs and
+    /// outputs.
+    pub(in super::super) fn widened(&mut self, x: Tensor) -> OpResult {
+        match self.dtype(x) {
+            DType::F16 => self.cast(x, DType::F32),
+            _ => Ok(x),
+        }
+    }
+
     /// Conversion to the element type of another tensor.
     pub(in super::super) fn cast_like(&mut self, x: Tensor, like: Tensor) -> OpResult {
         let to = self.dtype(like);
