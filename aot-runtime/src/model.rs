@@ -116,7 +116,7 @@ pub struct PortMeta {
     pub shape: &'static [&'static str],
 }
 
-/// A size that is chosen at run time.
+/// A size that is chosen at run time: by the shapes of inputs, or by the run itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DimMeta {
     /// Its name.
@@ -131,4 +131,6 @@ pub struct DimMeta {
     pub buckets: &'static [u64],
     /// Where Aot.toml gives the range.
     pub line: Option<u32>,
+    /// Whether the run computes it from data; else shapes of inputs give it.
+    pub from_data: bool,
 }

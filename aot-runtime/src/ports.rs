@@ -81,11 +81,16 @@ impl<'a> InputRef<'a> {
 
 /// Where a run puts an output: a buffer of the host or of the model's device, of the output's
 /// shape.
+///
+/// Where the run computes the output's size, a tensor of any shape will do: it gets the shape of the result, and
+/// other memory if it does not hold as much. A view must have the shape of the result, as it has no other memory.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output<'a, T, const R: usize> {
-    /// On the host; the run is over when the call returns.
+    /// Borrowed from the host; the run is over when the call returns.
     Host(TensorViewMut<'a, T, R>),
+    /// A tensor of the host; the run is over when the call returns.
+    Tensor(&'a mut Tensor<T, R>),
     /// On the device; the call does not wait for the run.
     Device(&'a mut DeviceTensor<T, R>),
 }
@@ -95,6 +100,7 @@ impl<T: Element, const R: usize> Output<'_, T, R> {
     pub fn shape(&self) -> [usize; R] {
         match self {
             Self::Host(view) => view.shape(),
+            Self::Tensor(tensor) => tensor.shape(),
             Self::Device(tensor) => tensor.shape(),
         }
     }
@@ -103,6 +109,7 @@ impl<T: Element, const R: usize> Output<'_, T, R> {
     pub fn erase(&mut self) -> OutputRef<'_> {
         match self {
             Self::Host(view) => view.erase(),
+            Self::Tensor(tensor) => tensor.erase_mut(),
             Self::Device(tensor) => tensor.erase(),
         }
     }
@@ -112,25 +119,42 @@ impl<T: Element, const R: usize> Output<'_, T, R> {
 #[derive(Debug)]
 pub struct OutputRef<'a> {
     pub(crate) dtype: DType,
-    pub(crate) shape: Vec<usize>,
+    shape: Vec<usize>,
     pub(crate) data: OutputData<'a>,
 }
 
 #[derive(Debug)]
 pub(crate) enum OutputData<'a> {
     Host(&'a mut dyn HostSink),
-    Device(&'a mut Memory),
+    Device {
+        memory: &'a mut Memory,
+        /// The tensor's shape, which is the output's.
+        shape: &'a mut [usize],
+    },
 }
 
 /// Host memory that takes bytes of the device.
 pub(crate) trait HostSink: std::fmt::Debug {
     /// Overwrites all elements.
     fn store(&mut self, bytes: &[u8]);
+
+    /// Gets another shape of the same rank; `false` if it can't.
+    fn resize(&mut self, shape: &[usize]) -> crate::Result<bool> {
+        let _ = shape;
+        Ok(false)
+    }
 }
 
 impl<T: Element, const R: usize> HostSink for Tensor<T, R> {
     fn store(&mut self, bytes: &[u8]) {
         T::copy_from_bytes(self.as_mut_slice(), bytes);
+    }
+
+    fn resize(&mut self, shape: &[usize]) -> crate::Result<bool> {
+        match <[usize; R]>::try_from(shape) {
+            Ok(shape) => Tensor::resize(self, shape).map(|()| true),
+            Err(_) => Ok(false),
+        }
     }
 }
 
@@ -145,12 +169,47 @@ impl HostSink for Vec<u8> {
         self.clear();
         self.extend_from_slice(bytes);
     }
+
+    fn resize(&mut self, _: &[usize]) -> crate::Result<bool> {
+        Ok(true)
+    }
 }
 
 impl<'a> OutputRef<'a> {
     /// A buffer of the host that is overwritten with the output's bytes.
     pub fn bytes(dtype: DType, shape: &[usize], bytes: &'a mut Vec<u8>) -> Self {
         Self { dtype, shape: shape.to_vec(), data: OutputData::Host(bytes) }
+    }
+
+    /// Extents, outermost first; after a run, those of the result.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Gets the shape of a result whose size the run computed.
+    pub(crate) fn resize(&mut self, output: &str, shape: Vec<usize>) -> crate::Result<()> {
+        if self.shape == shape {
+            return Ok(());
+        }
+        let can = match &mut self.data {
+            OutputData::Host(sink) => sink.resize(&shape)?,
+            OutputData::Device { memory, shape: own } if own.len() == shape.len() => {
+                let elements = crate::tensor::elements_of(&shape);
+                let bytes = elements.and_then(|n| self.dtype.bytes_for(n as u64));
+                let bytes = bytes.and_then(|n| usize::try_from(n).ok());
+                let too_many = || crate::Error::Elements { found: 0, shape: shape.clone() };
+                memory.replace(bytes.ok_or_else(too_many)?)?;
+                own.copy_from_slice(&shape);
+                true
+            }
+            OutputData::Device { .. } => false,
+        };
+        if !can {
+            let (output, found) = (output.to_owned(), self.shape.clone());
+            return Err(crate::Error::OutputShape { output, found, expected: shape });
+        }
+        self.shape = shape;
+        Ok(())
     }
 }
 
@@ -176,7 +235,8 @@ impl<T: Element, const R: usize> DeviceTensor<T, R> {
     #[doc(hidden)]
     pub fn erase(&mut self) -> OutputRef<'_> {
         let (shape, memory) = self.parts_mut();
-        OutputRef { dtype: T::DTYPE, shape: shape.to_vec(), data: OutputData::Device(memory) }
+        let extents = shape.to_vec();
+        OutputRef { dtype: T::DTYPE, shape: extents, data: OutputData::Device { memory, shape } }
     }
 }
 
@@ -242,7 +302,7 @@ impl<'a, T: Element, const R: usize> From<TensorViewMut<'a, T, R>> for Output<'a
 
 impl<'a, T: Element, const R: usize> From<&'a mut Tensor<T, R>> for Output<'a, T, R> {
     fn from(tensor: &'a mut Tensor<T, R>) -> Self {
-        Self::Host(tensor.view_mut())
+        Self::Tensor(tensor)
     }
 }
 

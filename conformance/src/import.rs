@@ -43,8 +43,9 @@ impl Trial {
         sizes: Sizes,
     ) -> Result<Self, Outcome> {
         let mut outcome = Outcome::Passed;
+        let most = data_most(inputs, &expected);
         for fixed in choices(inputs.len()) {
-            outcome = match import_case(model, inputs, &fixed, sizes) {
+            outcome = match import_case(model, inputs, &fixed, sizes, most) {
                 Ok((imported, inputs)) => return Ok(Self { imported, fixed, inputs, expected }),
                 Err(ImportError::Unsupported { nodes, .. }) => {
                     let reasons = nodes.iter().map(|n| format!("{}: {}", n.operator, n.reason));
@@ -98,6 +99,17 @@ impl Trial {
         }
         Outcome::Passed
     }
+}
+
+/// A bound of sizes that data gives: beyond all sizes that the case has.
+fn data_most(inputs: &[StoredValue], expected: &[Constant]) -> i64 {
+    let tensors = inputs.iter().flat_map(|value| match value {
+        StoredValue::Tensor(tensor) => std::slice::from_ref(tensor),
+        StoredValue::Sequence(tensors) => tensors.as_slice(),
+        StoredValue::Absent => &[],
+    });
+    let extents = tensors.chain(expected).flat_map(|tensor| &tensor.shape);
+    2 * extents.max().map_or(0, |n| *n as i64) + 3
 }
 
 /// Sets of inputs to fix, in the order in which they are tried: none, then few before many and later
@@ -182,9 +194,11 @@ fn import_case(
     inputs: &[StoredValue],
     fixed: &[usize],
     sizes: Sizes,
+    data_most: i64,
 ) -> Result<(Imported, Vec<Constant>), ImportError> {
+    let (name, data_most) = ("case".to_owned(), Some(data_most));
     let mut case = Setup {
-        options: ImportOptions { name: "case".to_owned(), ..ImportOptions::default() },
+        options: ImportOptions { name, data_most, ..ImportOptions::default() },
         kept: Vec::new(),
         fixed: false,
         sizes,

@@ -3,7 +3,7 @@
 use aot_ir::dim::Symbol;
 use aot_ir::exec::Tensor;
 use aot_ir::op::{BinaryOp, UnaryOp};
-use aot_ir::{Constant, DType, Dim, Graph, Op, ValueId};
+use aot_ir::{Binding, BoundBy, Constant, DType, Dim, Graph, Op, ValueId};
 
 /// A small deterministic generator (xorshift64*).
 #[derive(Debug)]
@@ -89,6 +89,13 @@ impl Net {
         self.graph.symbols.dim(id)
     }
 
+    /// A size in `0..=most` that a run computes: the value of an `I64` of rank 0.
+    pub fn size(&mut self, name: &str, most: i64, size: ValueId) -> Dim {
+        let symbol = self.graph.symbols.add(Symbol::in_run(name, 0, most));
+        self.graph.bindings.push(Binding { symbol, size });
+        self.graph.symbols.dim(symbol)
+    }
+
     pub fn input(&mut self, dtype: DType, shape: &[Dim]) -> ValueId {
         let name = format!("x{}", self.graph.inputs.len());
         self.graph.add_input(name, dtype, shape.to_vec())
@@ -166,12 +173,16 @@ pub fn dims(shape: &[i64]) -> Vec<Dim> {
     shape.iter().map(|d| Dim::from(*d)).collect()
 }
 
-/// Random inputs for sizes given by name; integers are in `0..4`.
+/// Random inputs for sizes given by name, and the atoms of symbols by id, the greatest of those that the run binds;
+/// integers are in `0..4`.
 pub fn inputs(graph: &Graph, sizes: &[(String, i64)], seed: u64) -> (Vec<i64>, Vec<Tensor>) {
     let atoms: Vec<i64> = graph
         .symbols
         .iter()
         .map(|(_, s)| {
+            if s.bound_by == BoundBy::Run {
+                return s.hi;
+            }
             let size =
                 sizes.iter().find(|(name, _)| *name == s.name).expect("a size for every symbol").1;
             s.atom_of(size).expect("a size in range")

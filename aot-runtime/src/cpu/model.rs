@@ -1,7 +1,7 @@
 //! A graph on the CPU.
 
-use aot_ir::Graph;
 use aot_ir::exec::{ExecError, Executor, Tensor};
+use aot_ir::{Graph, GuardError};
 
 use crate::device::Memory;
 use crate::loaded::Signature;
@@ -29,7 +29,12 @@ impl CpuModel {
         self.weight_bytes
     }
 
-    pub(crate) fn run(&self, inputs: &[InputRef<'_>], outputs: &mut [OutputRef<'_>]) -> Result<()> {
+    pub(crate) fn run(
+        &self,
+        signature: &Signature,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<()> {
         let mut tensors = Vec::with_capacity(inputs.len());
         for (i, input) in inputs.iter().enumerate() {
             let bytes = match input.data {
@@ -41,19 +46,28 @@ impl CpuModel {
             let tensor = Tensor::from_bytes(input.dtype, input.shape.to_vec(), bytes);
             tensors.push(tensor.map_err(|e| Error::Execution(format!("input {i}: {e}")))?);
         }
-        let results = self.executor.run(&tensors).map_err(failed)?;
-        for (i, (output, result)) in outputs.iter_mut().zip(results).enumerate() {
-            if (output.dtype, output.shape.as_slice()) != (result.dtype(), result.shape()) {
-                return Err(Error::Execution(format!(
-                    "output {i} has an unforeseen type or shape"
-                )));
+        let results = self.executor.run(&tensors).map_err(|error| match error {
+            ExecError::Bind(source) => signature.at_line(source),
+            ExecError::Guard(GuardError::Unequal { node, lhs, rhs, left, right }) => {
+                Error::Guard { node, lhs, rhs, left, right }
             }
+            other => failed(other),
+        })?;
+        let named = signature.outputs.iter().map(|port| port.name.as_str());
+        for (i, ((output, result), name)) in outputs.iter_mut().zip(results).zip(named).enumerate()
+        {
+            if output.dtype != result.dtype() {
+                return Err(Error::Execution(format!("output {i} has an unforeseen type")));
+            }
+            output.resize(name, result.shape().to_vec())?;
             let bytes = result.to_bytes();
             match &mut output.data {
                 OutputData::Host(sink) => sink.store(&bytes),
-                OutputData::Device(memory @ Memory::Host(_)) => memory.write(&bytes)?,
+                OutputData::Device { memory: memory @ Memory::Host(_), .. } => {
+                    memory.write(&bytes)?;
+                }
                 #[cfg(feature = "cuda")]
-                OutputData::Device(_) => return Err(other_device(format!("output {i}"))),
+                OutputData::Device { .. } => return Err(other_device(format!("output {i}"))),
             }
         }
         Ok(())

@@ -11,6 +11,8 @@ use crate::{Error, Result};
 
 /// Inputs and outputs of the host begin at multiples of this in staging memory.
 const ALIGNMENT: usize = 256;
+/// Bytes of a size.
+const WORD: usize = 8;
 
 /// Memory and a stream for one run at a time.
 #[derive(Debug)]
@@ -21,6 +23,10 @@ pub(super) struct Context {
     /// Inputs and outputs of the host, on the GPU and in pinned memory.
     staged: Block,
     pinned: Pinned,
+    /// By output: memory of those of the host whose size the run computes.
+    late: Vec<Option<(Block, Pinned)>>,
+    /// Sizes that the run computes.
+    words: Pinned,
     pub(super) replays: Replays,
     /// Happens when the run before is done with all of this.
     pub(super) last: Option<Arc<Event>>,
@@ -35,6 +41,8 @@ impl Context {
             arena: Block::new(gpu, 0, "the arena")?,
             staged: Block::new(gpu, 0, "inputs and outputs")?,
             pinned: Pinned::new(gpu, 0)?,
+            late: Vec::new(),
+            words: Pinned::new(gpu, 0)?,
             replays: Replays::default(),
             scratch,
             stream,
@@ -44,7 +52,8 @@ impl Context {
 
     /// Bytes that it takes on the GPU.
     pub(super) fn bytes(&self) -> u64 {
-        (self.arena.bytes() + self.scratch.bytes() + self.staged.bytes()) as u64
+        let late: usize = self.late.iter().flatten().map(|(block, _)| block.bytes()).sum();
+        (self.arena.bytes() + self.scratch.bytes() + self.staged.bytes() + late) as u64
     }
 
     /// Waits for the run before; its memory may be replaced then.
@@ -118,6 +127,52 @@ impl Context {
     /// A fetched output, after the stream was waited for.
     pub(super) fn fetched(&self, start: usize, bytes: usize) -> &[u8] {
         &self.pinned.as_slice()[start..start + bytes]
+    }
+
+    /// Has memory of this length for an output whose size the run computed; its address. The stream has been waited
+    /// for, so that nothing uses what was there.
+    pub(super) fn reserve_late(&mut self, output: usize, bytes: usize) -> Result<u64> {
+        if self.late.len() <= output {
+            self.late.resize_with(output + 1, || None);
+        }
+        let slot = &mut self.late[output];
+        if slot.as_ref().is_none_or(|(block, _)| block.bytes() < bytes) {
+            let gpu = self.stream.gpu();
+            *slot = None;
+            *slot = Some((Block::new(gpu, bytes, "an output")?, Pinned::new(gpu, bytes)?));
+        }
+        Ok(slot.as_ref().map_or(0, |(block, _)| block.address()))
+    }
+
+    /// The copy of such an output to the host.
+    pub(super) fn download_late(&self, output: usize, bytes: usize) -> Option<Copy> {
+        let (block, pinned) = self.late.get(output)?.as_ref()?;
+        let (from, to) = (block.address(), pinned.address());
+        (bytes > 0).then_some(Copy::Down { from, to, bytes: bytes.min(pinned.bytes()) })
+    }
+
+    /// Such an output, after the stream was waited for.
+    pub(super) fn fetched_late(&self, output: usize, bytes: usize) -> &[u8] {
+        match self.late.get(output) {
+            Some(Some((_, pinned))) => &pinned.as_slice()[..bytes.min(pinned.bytes())],
+            _ => &[],
+        }
+    }
+
+    /// The copies of 64-bit integers at these addresses to the host.
+    pub(super) fn download_words(&mut self, addresses: &[u64]) -> Result<Vec<Copy>> {
+        if self.words.bytes() < addresses.len() * WORD {
+            self.words = Pinned::new(self.stream.gpu(), addresses.len() * WORD)?;
+        }
+        let words = (self.words.address()..).step_by(WORD);
+        let copies = addresses.iter().zip(words);
+        Ok(copies.map(|(&from, to)| Copy::Down { from, to, bytes: WORD }).collect())
+    }
+
+    /// The first of these integers, after the stream was waited for.
+    pub(super) fn words(&self, count: usize) -> Vec<i64> {
+        let (words, _) = self.words.as_slice().as_chunks::<WORD>();
+        words.iter().take(count).map(|word| i64::from_le_bytes(*word)).collect()
     }
 
     /// Where a run's buffers are.

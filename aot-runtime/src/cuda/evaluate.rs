@@ -4,16 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::model::Resources;
-use crate::program::{BufferId, Launch, LaunchArg, Place, Program, Step, Target};
+use crate::program::{BufferId, Launch, LaunchArg, MemoryPlan, Place, Program, Step, Target};
 use crate::{Error, Result};
 
-/// Everything of a run that follows from its sizes.
+/// Steps with everything in them that follows from sizes.
 #[derive(Debug)]
 pub(crate) struct Evaluated {
     /// A number that no other has.
     pub(super) id: u64,
-    /// Bytes that the arena needs.
-    pub(super) arena: u64,
     pub(super) actions: Vec<Action>,
 }
 
@@ -42,33 +40,53 @@ pub(super) enum Where {
     Scratch(u64),
 }
 
-/// Evaluates steps at sizes given by the symbols' atoms.
-pub(super) fn evaluate(
-    program: &Program,
-    target: &Target,
-    resources: &Resources,
-    steps: &[Step],
-    atoms: &[i64],
-) -> Result<Evaluated> {
-    let plan = program
-        .plans
-        .iter()
-        .find(|plan| plan.bounds.iter().zip(atoms).all(|(bound, atom)| atom <= bound));
-    let offsets: HashMap<BufferId, u64> =
-        plan.map(|p| p.offsets.iter().copied().collect()).unwrap_or_default();
-    let place = |id: BufferId| -> Result<Where> {
+/// In which parts of memory buffers lie during one run.
+#[derive(Debug)]
+pub(super) struct Layout<'p> {
+    program: &'p Program,
+    resources: &'p Resources,
+    plan: Option<&'p MemoryPlan>,
+    offsets: HashMap<BufferId, u64>,
+}
+
+impl<'p> Layout<'p> {
+    /// The layout for sizes up to these atoms; it holds throughout the run.
+    pub(super) fn new(program: &'p Program, resources: &'p Resources, atoms: &[i64]) -> Self {
+        let holds = |plan: &&MemoryPlan| plan.bounds.iter().zip(atoms).all(|(b, atom)| atom <= b);
+        let plan = program.plans.iter().find(holds);
+        let offsets = plan.map(|p| p.offsets.iter().copied().collect()).unwrap_or_default();
+        Self { program, resources, plan, offsets }
+    }
+
+    /// Bytes that the arena needs.
+    pub(super) fn arena(&self) -> u64 {
+        self.plan.map_or(0, |plan| plan.total)
+    }
+
+    /// Where a buffer begins.
+    pub(super) fn place(&self, id: BufferId) -> Result<Where> {
         let inconsistent = || Error::artifact("the program", "a buffer has no place");
-        let buffer = program.buffers.get(id.0 as usize).ok_or_else(inconsistent)?;
+        let buffer = self.program.buffers.get(id.0 as usize).ok_or_else(inconsistent)?;
         Ok(match buffer.place {
             Place::Input(i) => Where::Input(i),
             Place::Output(i) => Where::Output(i),
-            Place::Arena => Where::Arena(*offsets.get(&id).ok_or_else(inconsistent)?),
+            Place::Arena => Where::Arena(*self.offsets.get(&id).ok_or_else(inconsistent)?),
             Place::ZeroedScratch => {
-                Where::Scratch(*resources.scratch.get(&id).ok_or_else(inconsistent)?)
+                Where::Scratch(*self.resources.scratch.get(&id).ok_or_else(inconsistent)?)
             }
-            _ => Where::Fixed(*resources.fixed.get(&id).ok_or_else(inconsistent)?),
+            _ => Where::Fixed(*self.resources.fixed.get(&id).ok_or_else(inconsistent)?),
         })
-    };
+    }
+}
+
+/// Evaluates launches and copies at sizes given by the symbols' atoms.
+pub(super) fn evaluate(
+    layout: &Layout<'_>,
+    target: &Target,
+    steps: &[Step],
+    atoms: &[i64],
+) -> Result<Evaluated> {
+    let place = |id: BufferId| layout.place(id);
     let mut actions = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
@@ -87,16 +105,19 @@ pub(super) fn evaluate(
                 actions.push(action(launch, atoms, &place)?);
             }
             Step::Copy { from, to } => {
-                let buffer = &program.buffers[from.0 as usize];
+                let buffer = &layout.program.buffers[from.0 as usize];
                 let elements = u64::try_from(buffer.elements.eval(atoms)?).unwrap_or(0);
                 let bytes = buffer.dtype.bytes_for(elements).unwrap_or(0) as usize;
                 actions.push(Action::Copy { from: place(*from)?, to: place(*to)?, bytes });
+            }
+            Step::ReadBack { .. } => {
+                return Err(Error::artifact("the program", "a size is read where none can be"));
             }
         }
     }
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(Evaluated { id, arena: plan.map_or(0, |p| p.total), actions })
+    Ok(Evaluated { id, actions })
 }
 
 /// A launch with everything but addresses known.

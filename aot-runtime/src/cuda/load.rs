@@ -133,6 +133,7 @@ pub(super) fn used(target: &Target, steps: &[Step]) -> HashSet<BufferId> {
                 }
             }
             Step::Copy { from, to } => out.extend([*from, *to]),
+            Step::ReadBack { buffer, .. } => out.extend([*buffer]),
         }
     }
     out

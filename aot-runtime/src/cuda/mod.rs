@@ -3,6 +3,7 @@
 mod context;
 mod driver;
 mod evaluate;
+mod execution;
 mod load;
 mod model;
 mod replay;

@@ -7,14 +7,14 @@ use aot_ir::Bytes;
 
 use super::context::{Context, Places};
 use super::driver::{Block, Function};
-use super::evaluate::{Action, Evaluated, evaluate};
+use super::evaluate::{Action, Evaluated, Layout, evaluate};
+use super::execution::Execution;
 use super::load;
 use super::replay::Run;
 use super::{Gpu, Stream};
 use crate::artifact::ImagesFile;
-use crate::device::Memory;
-use crate::loaded::{MemoryUse, Sizes};
-use crate::ports::{InputData, InputRef, OutputData, OutputRef};
+use crate::loaded::{MemoryUse, Signature, Sizes};
+use crate::ports::{InputRef, OutputRef};
 use crate::program::{BufferId, Place, Program, Step, Target};
 use crate::{Error, Result};
 
@@ -93,8 +93,8 @@ impl CudaModel {
         };
         // Preparing depends on no sizes; any will do.
         let atoms: Vec<i64> = model.program.symbols.iter().map(|(_, s)| s.lo).collect();
-        let prepare = model.evaluate(&model.program.prepare, &atoms)?;
-        model.check_parameters(&prepare)?;
+        let layout = Layout::new(&model.program, &model.resources, &atoms);
+        let prepare = model.evaluate(&layout, &model.program.prepare, &atoms)?;
         let context = Context::new(gpu, model.resources.scratch_bytes)?;
         context.stream.synchronize()?;
         model.whole(&prepare, context.places(&[], &[])).submit(&context.stream)?;
@@ -119,8 +119,24 @@ impl CudaModel {
         MemoryUse { weights, runs: idle }
     }
 
-    fn evaluate(&self, steps: &[Step], atoms: &[i64]) -> Result<Evaluated> {
-        evaluate(&self.program, &self.target, &self.resources, steps, atoms)
+    /// The steps at these sizes, checked.
+    pub(super) fn evaluate(
+        &self,
+        layout: &Layout<'_>,
+        steps: &[Step],
+        atoms: &[i64],
+    ) -> Result<Evaluated> {
+        let evaluated = evaluate(layout, &self.target, steps, atoms)?;
+        self.check_parameters(&evaluated)?;
+        Ok(evaluated)
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(super) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
     }
 
     /// Checks that kernels take as many bytes of arguments as they are given, where the driver
@@ -158,26 +174,22 @@ impl CudaModel {
         Ok(())
     }
 
-    /// Runs the program; waits if an output is on the host.
+    /// Runs the program; waits if an output is on the host, and for every size that the run computes.
     pub(crate) fn run(
         &self,
+        signature: &Signature,
         sizes: &Sizes,
         stream: Option<&Arc<Stream>>,
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
         self.gpu.enter()?;
-        let evaluated = match sizes.launches.get() {
-            Some(evaluated) => evaluated,
-            None => {
-                let evaluated = self.evaluate(&self.program.steps, sizes.atoms())?;
-                self.check_parameters(&evaluated)?;
-                sizes.launches.get_or_init(|| evaluated)
-            }
-        };
         let mut context = self.take_context()?;
         let stream = stream.cloned().unwrap_or_else(|| context.stream.clone());
-        let result = self.run_in(&mut context, &stream, evaluated, inputs, outputs);
+        let layout = Layout::new(&self.program, &self.resources, sizes.atoms());
+        let mut execution =
+            Execution::new(self, signature, sizes, layout, &mut context, stream.clone());
+        let result = execution.whole(inputs, outputs);
         if result.is_err() {
             // What was launched before the failure may still use the context, which is dropped here,
             // and tensors of the caller. The first error is the one to tell.
@@ -187,88 +199,12 @@ impl CudaModel {
         self.give_back(context)
     }
 
-    fn run_in(
-        &self,
-        context: &mut Context,
-        stream: &Stream,
-        evaluated: &Evaluated,
-        inputs: &[InputRef<'_>],
-        outputs: &mut [OutputRef<'_>],
-    ) -> Result<()> {
-        context.reserve_arena(evaluated.arena)?;
-        let host_inputs = inputs.iter().map(|i| match &i.data {
-            InputData::Host(bytes) => bytes.len(),
-            InputData::Device(_) => 0,
-        });
-        let host_outputs = outputs.iter().map(|o| match &o.data {
-            OutputData::Host(_) => byte_length(o),
-            OutputData::Device(_) => 0,
-        });
-        let lengths: Vec<usize> = host_inputs.chain(host_outputs).collect();
-        let starts = context.reserve_staging(&lengths)?;
-        if let Some(last) = &context.last {
-            stream.wait(last)?;
-        }
-        let mut addresses = Vec::with_capacity(inputs.len());
-        for (i, input) in inputs.iter().enumerate() {
-            addresses.push(match &input.data {
-                InputData::Host(bytes) => context.stage(starts[i], bytes),
-                InputData::Device(Memory::Cuda(shared)) => {
-                    self.check_gpu(shared.gpu(), "an input")?;
-                    shared.before_read(stream)?;
-                    shared.address()
-                }
-                InputData::Device(Memory::Host(_)) => return Err(self.elsewhere("an input")),
-            });
-        }
-        let mut results = Vec::with_capacity(outputs.len());
-        for (i, output) in outputs.iter().enumerate() {
-            results.push(match &output.data {
-                OutputData::Host(_) => context.staged_address(starts[inputs.len() + i]),
-                OutputData::Device(Memory::Cuda(shared)) => {
-                    self.check_gpu(shared.gpu(), "an output")?;
-                    shared.before_write(stream)?;
-                    shared.address()
-                }
-                OutputData::Device(Memory::Host(_)) => return Err(self.elsewhere("an output")),
-            });
-        }
-        let run = Run {
-            upload: context.upload(0..starts[inputs.len()]),
-            download: context.download(starts[inputs.len()]..starts[lengths.len()]),
-            ..self.whole(evaluated, context.places(&addresses, &results))
-        };
-        context.replays.run(&self.gpu, stream, &run)?;
-        let done = stream.record()?;
-        context.last = Some(done.clone());
-        for input in inputs {
-            if let InputData::Device(Memory::Cuda(shared)) = &input.data {
-                shared.after_read(&done)?;
-            }
-        }
-        for output in outputs.iter() {
-            if let OutputData::Device(Memory::Cuda(shared)) = &output.data {
-                shared.after_write(&done)?;
-            }
-        }
-        if outputs.iter().any(|o| matches!(o.data, OutputData::Host(_))) {
-            done.synchronize()?;
-            for (i, output) in outputs.iter_mut().enumerate() {
-                let bytes = byte_length(output);
-                if let OutputData::Host(sink) = &mut output.data {
-                    sink.store(context.fetched(starts[inputs.len() + i], bytes));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// A run without staged tensors.
-    fn whole<'a>(&'a self, evaluated: &'a Evaluated, places: Places<'a>) -> Run<'a> {
+    pub(super) fn whole<'a>(&'a self, evaluated: &'a Evaluated, places: Places<'a>) -> Run<'a> {
         Run { functions: &self.functions, evaluated, places, upload: None, download: None }
     }
 
-    fn check_gpu(&self, other: &Gpu, name: &str) -> Result<()> {
+    pub(super) fn check_gpu(&self, other: &Gpu, name: &str) -> Result<()> {
         if other.index() == self.gpu.index() {
             return Ok(());
         }
@@ -279,13 +215,8 @@ impl CudaModel {
         })
     }
 
-    fn elsewhere(&self, name: &str) -> Error {
+    pub(super) fn elsewhere(&self, name: &str) -> Error {
         let (found, expected) = ("the CPU".to_owned(), self.gpu.name().to_owned());
         Error::OtherDevice { name: name.to_owned(), found, expected }
     }
-}
-
-fn byte_length(output: &OutputRef<'_>) -> usize {
-    let elements = output.shape.iter().fold(1u64, |n, d| n.saturating_mul(*d as u64));
-    output.dtype.bytes_for(elements).map_or(0, |b| b as usize)
 }

@@ -33,7 +33,7 @@ impl Shared {
         Ok(Self { memory, order: Mutex::new(Order { written, read: Vec::new() }) })
     }
 
-    pub(super) fn gpu(&self) -> &Arc<Gpu> {
+    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
         self.memory.gpu()
     }
 

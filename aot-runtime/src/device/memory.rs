@@ -25,6 +25,16 @@ impl Memory {
         Ok(Self::Host(data))
     }
 
+    /// Other memory of the same device in its place, of this length and unspecified content.
+    pub(crate) fn replace(&mut self, bytes: usize) -> Result<()> {
+        *self = match self {
+            Self::Host(_) => Self::host(bytes)?,
+            #[cfg(feature = "cuda")]
+            Self::Cuda(shared) => Self::Cuda(cuda::Shared::new(shared.gpu(), bytes, "a tensor")?),
+        };
+        Ok(())
+    }
+
     /// Overwrites all bytes; ordered after everything that uses the memory.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self {

@@ -98,7 +98,7 @@ impl Loaded {
         self.recent.get(atoms, |atoms| self.signature.sizes(atoms))
     }
 
-    /// A device tensor for an output of a run of these sizes.
+    /// A device tensor for an output of a run of these sizes; an empty one if the run computes its size.
     ///
     /// # Errors
     /// When there is no such output, or the device has too little memory.
@@ -111,7 +111,9 @@ impl Loaded {
     }
 
     /// Runs the model with inputs that [`Loaded::bind`] gave `sizes` for. Waits for the run if an
-    /// output is on the host.
+    /// output is on the host, and in its course for every size that it computes.
+    ///
+    /// Outputs whose size the run computes give `outputs` their shape: [`OutputRef::shape`].
     ///
     /// # Errors
     /// When an output's buffer does not fit or the device fails.
@@ -129,7 +131,7 @@ impl Loaded {
                 if let Some(stream) = stream {
                     self.check_stream(stream)?;
                 }
-                model.run(inputs, outputs)
+                model.run(&self.signature, inputs, outputs)
             }
             #[cfg(feature = "cuda")]
             Backend::Cuda(model) => {
@@ -138,7 +140,7 @@ impl Loaded {
                     Some((_, StreamKind::Cuda(cuda))) if model.owns(cuda) => Some(cuda),
                     Some((stream, _)) => return self.check_stream(stream),
                 };
-                model.run(sizes, stream, inputs, outputs)
+                model.run(&self.signature, sizes, stream, inputs, outputs)
             }
         }
     }
@@ -163,15 +165,20 @@ impl Loaded {
             let (found, expected) = (outputs.len(), ports.len());
             return Err(Error::Count { what: "outputs", found, expected });
         }
-        for ((port, shape), output) in ports.iter().zip(sizes.outputs()).zip(outputs) {
+        let shapes = ports.iter().zip(sizes.outputs()).enumerate();
+        for ((i, (port, shape)), output) in shapes.zip(outputs) {
             if port.dtype != output.dtype {
                 let (found, expected) = (output.dtype, port.dtype);
                 return Err(Error::DType { name: port.name.clone(), found, expected });
             }
-            if output.shape != *shape {
+            let fits = match sizes.is_open(i) {
+                true => output.shape().len() == shape.len(),
+                false => output.shape() == shape,
+            };
+            if !fits {
                 return Err(Error::OutputShape {
                     output: port.name.clone(),
-                    found: output.shape.clone(),
+                    found: output.shape().to_vec(),
                     expected: shape.clone(),
                 });
             }

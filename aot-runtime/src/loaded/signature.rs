@@ -1,9 +1,9 @@
 //! What goes in and out of a model, and at which sizes.
 
-use aot_ir::dim::{BindError, ShapePattern, bind};
-use aot_ir::{Graph, Guard, Symbols};
+use aot_ir::dim::{Atom, BindError, ShapePattern, atom_of, bind};
+use aot_ir::{Dim, Graph, Guard, SymId, Symbols};
 
-use super::Sizes;
+use super::{Known, Sizes};
 use crate::ports::InputRef;
 use crate::program::{Port, Program};
 use crate::{Error, Result};
@@ -74,23 +74,72 @@ impl Signature {
             let Port { name, shape, .. } = port;
             patterns.push(ShapePattern { name, dims: shape, extents: input.shape });
         }
-        bind(&self.symbols, &patterns).map_err(|source| {
-            let line = match &source {
-                BindError::Range { dim, .. } | BindError::Step { dim, .. } => self.line(dim),
-                _ => None,
-            };
-            Error::Shape { source, line }
-        })
+        bind(&self.symbols, &patterns).map_err(|source| self.at_line(source))
+    }
+
+    /// The error with the line of Aot.toml that it is about.
+    pub(crate) fn at_line(&self, source: BindError) -> Error {
+        let line = match &source {
+            BindError::Range { dim, .. } | BindError::Step { dim, .. } => self.line(dim),
+            _ => None,
+        };
+        Error::Shape { source, line }
     }
 
     fn line(&self, dim: &str) -> Option<u32> {
         self.lines.iter().find(|(name, _)| name == dim).map(|(_, line)| *line)
     }
 
-    /// Checks guards and computes the shapes of outputs.
+    /// Checks the guards and computes the shapes of outputs as far as the sizes of inputs tell.
     pub(super) fn sizes(&self, atoms: Vec<i64>) -> Result<Sizes> {
+        let known = Known::new(&self.symbols, &atoms);
+        self.check_guards(&known, &|_| true)?;
+        let mut outputs = Vec::with_capacity(self.outputs.len());
+        for port in &self.outputs {
+            outputs.push(self.shape(port, &known)?);
+        }
+        let open = self.outputs.iter().map(|port| !known.has_all(&port.shape)).collect();
+        Ok(Sizes::new(atoms, outputs, open))
+    }
+
+    /// The shape of an output; 0 along axes that are not known yet.
+    pub(crate) fn shape(&self, port: &Port, known: &Known) -> Result<Vec<usize>> {
+        let mut shape = Vec::with_capacity(port.shape.len());
+        for dim in &port.shape {
+            if !known.has(dim) {
+                shape.push(0);
+                continue;
+            }
+            let extent = dim.eval(known.atoms())?;
+            let negative = |_| Error::Shape {
+                source: BindError::Extent {
+                    input: port.name.clone(),
+                    axis: shape.len(),
+                    found: 0,
+                    expected: format!("{} = {extent}", self.symbols.show(dim)),
+                },
+                line: None,
+            };
+            shape.push(usize::try_from(extent).map_err(negative)?);
+        }
+        Ok(shape)
+    }
+
+    /// Binds a symbol to a size that the run computed.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn bind_in_run(&self, known: &mut Known, symbol: SymId, size: i64) -> Result<()> {
+        let atom = atom_of(&self.symbols, symbol, size).map_err(|source| self.at_line(source))?;
+        known.bind(symbol, atom);
+        self.check_guards(known, &|dim| dim.any(|atom| *atom == Atom::Sym(symbol)))
+    }
+
+    /// Checks the guards of whose sides one is `wanted`, where all their symbols are known.
+    fn check_guards(&self, known: &Known, wanted: &dyn Fn(&Dim) -> bool) -> Result<()> {
         for Guard { lhs, rhs, node } in &self.guards {
-            let (left, right) = (lhs.eval(atoms.as_slice())?, rhs.eval(atoms.as_slice())?);
+            if !(wanted(lhs) || wanted(rhs)) || !known.has(lhs) || !known.has(rhs) {
+                continue;
+            }
+            let (left, right) = (lhs.eval(known.atoms())?, rhs.eval(known.atoms())?);
             if left != right {
                 return Err(Error::Guard {
                     node: node.clone(),
@@ -101,24 +150,6 @@ impl Signature {
                 });
             }
         }
-        let mut outputs = Vec::with_capacity(self.outputs.len());
-        for port in &self.outputs {
-            let mut shape = Vec::with_capacity(port.shape.len());
-            for dim in &port.shape {
-                let extent = dim.eval(atoms.as_slice())?;
-                let negative = |_| Error::Shape {
-                    source: BindError::Extent {
-                        input: port.name.clone(),
-                        axis: shape.len(),
-                        found: 0,
-                        expected: format!("{} = {extent}", self.symbols.show(dim)),
-                    },
-                    line: None,
-                };
-                shape.push(usize::try_from(extent).map_err(negative)?);
-            }
-            outputs.push(shape);
-        }
-        Ok(Sizes::new(atoms, outputs))
+        Ok(())
     }
 }

@@ -10,31 +10,39 @@ pub struct Sizes {
     /// The symbols' atoms by id.
     atoms: Vec<i64>,
     outputs: Vec<Vec<usize>>,
+    open: Vec<bool>,
+    /// Launches up to the first size that the run computes.
     #[cfg(feature = "cuda")]
     pub(crate) launches: std::sync::OnceLock<crate::cuda::Evaluated>,
 }
 
 impl Sizes {
-    pub(super) fn new(atoms: Vec<i64>, outputs: Vec<Vec<usize>>) -> Self {
+    pub(super) fn new(atoms: Vec<i64>, outputs: Vec<Vec<usize>>, open: Vec<bool>) -> Self {
         Self {
             atoms,
             outputs,
+            open,
             #[cfg(feature = "cuda")]
             launches: std::sync::OnceLock::new(),
         }
     }
 
-    /// The symbols' atoms by id.
+    /// The symbols' atoms by id; the greatest of those that the run binds.
     pub fn atoms(&self) -> &[i64] {
         &self.atoms
     }
 
-    /// The shapes of outputs, in order.
+    /// The shapes of outputs, in order. Extents that the run computes are 0 here.
     pub fn outputs(&self) -> &[Vec<usize>] {
         &self.outputs
     }
 
-    /// The shape of an output of rank `R`.
+    /// Whether the size of an output is known only after the run.
+    pub fn is_open(&self, index: usize) -> bool {
+        self.open.get(index).copied().unwrap_or(false)
+    }
+
+    /// The shape of an output of rank `R`. Extents that the run computes are 0.
     ///
     /// # Errors
     /// When there is no such output or its rank is another.
@@ -91,7 +99,7 @@ mod tests {
         let get = |n: i64| {
             let make = |atoms| {
                 made.set(made.get() + 1);
-                Ok(Sizes::new(atoms, vec![]))
+                Ok(Sizes::new(atoms, vec![], vec![]))
             };
             assert_eq!(recent.get(vec![n], make).unwrap().atoms(), [n]);
         };

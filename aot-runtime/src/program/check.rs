@@ -1,6 +1,9 @@
 //! Whether a program read from a file refers only to what it has.
 
 use super::{BufferId, LaunchArg, MemoryPlan, Place, Program, Step, Target};
+use aot_ir::dim::{Atom, Cond};
+use aot_ir::{DType, Dim, SymId};
+use std::collections::HashSet;
 
 impl Program {
     /// Checks every index, that sizes are sane and that memory plans hold what they must.
@@ -41,9 +44,103 @@ impl Program {
                     self.check_buffer(*from)?;
                     self.check_buffer(*to)?;
                 }
+                Step::ReadBack { buffer, .. } => self.check_buffer(*buffer)?,
             }
         }
-        self.targets.iter().try_for_each(|target| self.check_target(target))
+        self.targets.iter().try_for_each(|target| self.check_target(target))?;
+        self.check_sizes()
+    }
+
+    /// Whether every symbol is bound before a step or a port mentions it; all indices were checked.
+    fn check_sizes(&self) -> Result<(), String> {
+        let mut known: HashSet<SymId> = HashSet::new();
+        for port in &self.inputs {
+            self.check_known(&known, &port.shape, || format!("input `{}`", port.name))?;
+        }
+        for step in &self.prepare {
+            self.check_step(&known, step)?;
+        }
+        for step in &self.steps {
+            let Step::ReadBack { symbol, buffer } = step else {
+                self.check_step(&known, step)?;
+                continue;
+            };
+            let place = &self.buffers[buffer.0 as usize];
+            if !self.symbols.in_run(*symbol) || !known.insert(*symbol) {
+                return Err(format!("dim {} is not one that a step can bind", symbol.0));
+            }
+            if place.dtype != DType::I64 || !place.elements.is(1) {
+                return Err(format!("buffer {} is no size", buffer.0));
+            }
+        }
+        for port in &self.outputs {
+            self.check_known(&known, &port.shape, || format!("output `{}`", port.name))?;
+        }
+        for guard in &self.guards {
+            let what = || format!("the guard of `{}`", guard.node);
+            self.check_known(&known, [&guard.lhs, &guard.rhs], what)?;
+        }
+        Ok(())
+    }
+
+    fn check_step(&self, known: &HashSet<SymId>, step: &Step) -> Result<(), String> {
+        let what = || "a step".to_owned();
+        match step {
+            Step::Launch(n) => {
+                let all = self.targets.iter().flat_map(|target| &target.launches[*n as usize]);
+                for launch in all {
+                    self.check_known(known, &launch.grid, what)?;
+                    self.check_known(known, in_cond(&launch.when), what)?;
+                    for arg in &launch.args {
+                        match arg {
+                            LaunchArg::Buffer(id, dim) => {
+                                self.check_known(known, [dim], what)?;
+                                self.check_length(known, *id)?;
+                            }
+                            LaunchArg::I64(dim) | LaunchArg::I32(dim) => {
+                                self.check_known(known, [dim], what)?;
+                            }
+                        }
+                    }
+                }
+                Ok(())
+            }
+            Step::Copy { from, to } => {
+                self.check_length(known, *from)?;
+                self.check_length(known, *to)
+            }
+            Step::ReadBack { .. } => Err("a size is read where no run is".to_owned()),
+        }
+    }
+
+    /// Whether it is known how long a buffer is.
+    fn check_length(&self, known: &HashSet<SymId>, id: BufferId) -> Result<(), String> {
+        let buffer = &self.buffers[id.0 as usize];
+        let what = || format!("the length of buffer {}", id.0);
+        if let Place::Output(n) = buffer.place {
+            self.check_known(known, &self.outputs[n as usize].shape, what)?;
+        }
+        self.check_known(known, [&buffer.elements], what)
+    }
+
+    fn check_known<'d>(
+        &self,
+        known: &HashSet<SymId>,
+        dims: impl IntoIterator<Item = &'d Dim>,
+        what: impl Fn() -> String,
+    ) -> Result<(), String> {
+        let unknown = |atom: &Atom| match atom {
+            Atom::Sym(id) => match self.symbols.get(*id) {
+                Some(_) => self.symbols.in_run(*id) && !known.contains(id),
+                None => true,
+            },
+            Atom::Var(_) | Atom::Value(_) => true,
+            _ => false,
+        };
+        match dims.into_iter().any(|dim| dim.any(unknown)) {
+            true => Err(format!("{} has a size that nothing gave before", what())),
+            false => Ok(()),
+        }
     }
 
     fn check_buffer(&self, id: BufferId) -> Result<(), String> {
@@ -98,5 +195,81 @@ impl Program {
             }
         }
         Ok(())
+    }
+}
+
+/// The expressions that a condition compares.
+fn in_cond(cond: &Cond) -> Vec<&Dim> {
+    match cond {
+        Cond::Cmp(_, a, b) => vec![a, b],
+        Cond::All(parts) => parts.iter().flat_map(in_cond).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Buffer, Launch, Port};
+    use super::*;
+    use aot_ir::{Arch, Symbol, Symbols};
+
+    /// A program that reads a size from its input, and launches a kernel for as many elements.
+    fn program() -> Program {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(Symbol::in_run("n", 0, 9));
+        let size = symbols.dim(n);
+        let port =
+            |name: &str, shape: Vec<Dim>| Port { name: name.into(), dtype: DType::I64, shape };
+        let buffer = |elements: Dim, place| Buffer { dtype: DType::I64, elements, place };
+        let launch = Launch {
+            when: Cond::always(),
+            kernel: 0,
+            grid: [size.clone(), Dim::ONE, Dim::ONE],
+            args: vec![LaunchArg::Buffer(BufferId(1), Dim::ZERO)],
+        };
+        let kernel =
+            super::super::KernelRef { entry: "k".into(), key: [0; 32], threads: 32, shared: 0 };
+        Program {
+            model: "m".into(),
+            symbols,
+            guards: Vec::new(),
+            inputs: vec![port("x", Vec::new())],
+            outputs: vec![port("y", vec![size.clone()])],
+            weights: Vec::new(),
+            buffers: vec![buffer(Dim::ONE, Place::Input(0)), buffer(size, Place::Output(0))],
+            plans: Vec::new(),
+            prepare: Vec::new(),
+            steps: vec![Step::ReadBack { symbol: n, buffer: BufferId(0) }, Step::Launch(0)],
+            targets: vec![Target {
+                arch: Arch::of_capability(80),
+                ptx: false,
+                kernels: vec![kernel],
+                launches: vec![vec![launch]],
+            }],
+            origins: vec![Vec::new()],
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_before_steps_need_them() {
+        assert_eq!(program().check(), Ok(()));
+        let says = |change: &dyn Fn(&mut Program), text: &str| {
+            let mut program = program();
+            change(&mut program);
+            assert_eq!(program.check(), Err(text.to_owned()));
+        };
+        says(&|p| p.steps.reverse(), "a step has a size that nothing gave before");
+        says(&|p| p.steps.truncate(0), "output `y` has a size that nothing gave before");
+        says(&|p| p.prepare = vec![p.steps[0].clone()], "a size is read where no run is");
+        says(&|p| p.steps.insert(0, p.steps[0].clone()), "dim 0 is not one that a step can bind");
+        says(&|p| p.buffers[0].dtype = DType::I32, "buffer 0 is no size");
+        says(
+            &|p| p.inputs[0].shape = p.outputs[0].shape.clone(),
+            "input `x` has a size that nothing gave before",
+        );
+        let shorter = |p: &mut Program| {
+            p.targets[0].launches[0][0].grid = [Dim::ONE, Dim::ONE, Dim::ONE];
+            p.steps.reverse();
+        };
+        says(&shorter, "the length of buffer 1 has a size that nothing gave before");
     }
 }

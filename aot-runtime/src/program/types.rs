@@ -1,7 +1,7 @@
 //! The program's data.
 
 use aot_ir::dim::Cond;
-use aot_ir::{Arch, DType, Dim, Guard, Symbols};
+use aot_ir::{Arch, DType, Dim, Guard, SymId, Symbols};
 use serde::{Deserialize, Serialize};
 
 /// A compiled model, without its weights and kernel images.
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Program {
     /// The model's name in the manifest.
     pub model: String,
-    /// Run-time sizes, bound from the shapes of inputs.
+    /// Run-time sizes, bound from the shapes of inputs or by [`Step::ReadBack`].
     pub symbols: Symbols,
-    /// Equalities to check before a run.
+    /// Equalities to check as soon as the symbols that they mention are bound.
     pub guards: Vec<Guard>,
     /// Inputs in order.
     pub inputs: Vec<Port>,
@@ -96,7 +96,7 @@ pub struct BufferId(pub u32);
 /// Offsets of the arena's buffers for sizes up to a bound.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemoryPlan {
-    /// Greatest atom per symbol that this plan holds.
+    /// Greatest atom per symbol that this plan holds; of symbols that the run binds the greatest there is.
     pub bounds: Vec<i64>,
     /// Bytes from the arena's beginning, a multiple of 256, for every arena buffer.
     pub offsets: Vec<(BufferId, u64)>,
@@ -116,6 +116,14 @@ pub enum Step {
         from: BufferId,
         /// Destination.
         to: BufferId,
+    },
+    /// Wait for the steps before, and bind a symbol to the size that they computed. What mentions the symbol comes
+    /// later. A size outside the symbol's range ends the run.
+    ReadBack {
+        /// The symbol, which is [bound by the run](aot_ir::BoundBy::Run).
+        symbol: SymId,
+        /// The size: one `I64`.
+        buffer: BufferId,
     },
 }
 

@@ -73,8 +73,8 @@ impl<T: Element, const R: usize> DeviceTensor<T, R> {
         &self.memory
     }
 
-    pub(crate) fn parts_mut(&mut self) -> (&[usize], &mut Memory) {
-        (&self.shape, &mut self.memory)
+    pub(crate) fn parts_mut(&mut self) -> (&mut [usize], &mut Memory) {
+        (&mut self.shape, &mut self.memory)
     }
 }
 

@@ -37,6 +37,18 @@ impl<T: Element, const R: usize> Tensor<T, R> {
         Ok(Self { data, shape })
     }
 
+    /// Gets another shape. Its elements are unspecified then.
+    pub(crate) fn resize(&mut self, shape: [usize; R]) -> Result<()> {
+        let too_many = || Error::Elements { found: 0, shape: shape.to_vec() };
+        let elements = elements_of(&shape).ok_or_else(too_many)?;
+        self.data
+            .try_reserve_exact(elements.saturating_sub(self.data.len()))
+            .map_err(|_| too_many())?;
+        self.data.resize(elements, T::default());
+        self.shape = shape;
+        Ok(())
+    }
+
     /// Extents, outermost first.
     pub fn shape(&self) -> [usize; R] {
         self.shape

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use aot_ir::BoundBy;
 use aot_kernels::Arch;
 use aot_runtime::artifact::{ImagesInfo, write_images};
 
@@ -280,6 +281,7 @@ impl Building<'_> {
                 step: symbol.scale,
                 buckets,
                 line: spec.map(|spec| self.manifest.line_of(&spec.span)),
+                from_data: symbol.bound_by == BoundBy::Run,
             }
         });
         Ok(ModelSpec {

@@ -32,11 +32,12 @@ pub(super) fn run(
             shell.status(
                 "Checked",
                 format_args!(
-                    "{}: {} launches of {} kernels, {} of memory",
+                    "{}: {} launches of {} kernels, {} of memory{}",
                     summary.name,
                     summary.launches,
                     summary.targets.iter().map(|t| t.distinct_kernels).max().unwrap_or(0),
                     human_bytes(summary.memory.total()),
+                    from_data(summary),
                 ),
             );
         }
@@ -44,6 +45,14 @@ pub(super) fn run(
     let seconds = started.elapsed().as_secs_f64();
     shell.status("Finished", format_args!("{} models in {seconds:.2}s", summaries.len()));
     Ok(())
+}
+
+/// The sizes that data gives, to be put behind what else is said of a model.
+fn from_data(summary: &ModelSummary) -> String {
+    let sizes = summary.dims.iter().filter(|dim| dim.from_data);
+    let sizes = sizes.map(|dim| format!("{} in {}..={}", dim.name, dim.min, dim.max));
+    let sizes: Vec<String> = sizes.collect();
+    if sizes.is_empty() { String::new() } else { format!("; data gives {}", sizes.join(", ")) }
 }
 
 /// What is planned for `model`.

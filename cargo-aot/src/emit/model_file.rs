@@ -72,6 +72,8 @@ pub struct DimSpec {
     pub buckets: Vec<u64>,
     /// The line of Aot.toml that gives the range.
     pub line: Option<usize>,
+    /// Whether the run computes it from data.
+    pub from_data: bool,
 }
 
 /// What a model's module is written from.
@@ -126,6 +128,7 @@ pub(super) fn text(
                 step => dim.step,
                 buckets => buckets.join(", "),
                 line => dim.line,
+                from_data => dim.from_data,
             )
         })
         .collect();
@@ -150,6 +153,7 @@ pub(super) fn text(
         type_name => &model.rust.type_name,
         inputs => ports(&model.inputs)?,
         outputs => ports(&model.outputs)?,
+        computed => model.dims.iter().any(|dim| dim.from_data),
         dims,
         divides,
         metadata,

@@ -36,8 +36,10 @@ pub enum AxisSpec {
 pub struct ImportOptions {
     /// The graph's name.
     pub name: String,
-    /// Sizes of dim names.
+    /// Sizes of dim names, of inputs and of what data gives.
     pub dims: BTreeMap<String, DimSpec>,
+    /// The greatest size that data gives where neither shapes nor `dims` bound one. Without it, that is an error.
+    pub data_most: Option<i64>,
     /// Per input, one entry an axis; overrides what the model says.
     pub inputs: BTreeMap<String, Vec<AxisSpec>>,
     /// Inputs whose value is fixed when the model is built; they are no inputs of the graph.

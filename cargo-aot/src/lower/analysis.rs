@@ -41,7 +41,7 @@ pub(super) struct Analysis<'g> {
     pub(super) roles: Vec<Role>,
     /// Readers of every value.
     pub(super) uses: Vec<Vec<NodeId>>,
-    /// Whether a value is a graph output.
+    /// Whether a value is read from outside of kernels: a graph output, or the size of a symbol.
     pub(super) is_output: Vec<bool>,
     /// Whether a value depends on constants only.
     pub(super) is_const: Vec<bool>,
@@ -59,6 +59,9 @@ pub(super) struct Analysis<'g> {
     pub(super) position: Vec<usize>,
     /// Greatest position + 1 of an anchor among a value's ancestors; 0 if there is none.
     pub(super) last_anchor: Vec<usize>,
+    /// Greatest position + 1 of a node that makes a size which a value or an ancestor of it needs; 0 if there is
+    /// none. A size is known only after the group that makes it.
+    pub(super) last_size: Vec<usize>,
 }
 
 impl<'g> Analysis<'g> {
@@ -66,7 +69,8 @@ impl<'g> Analysis<'g> {
         let count = graph.values().len();
         let roles = graph.nodes().map(|(_, n)| role(graph, n)).collect::<Vec<_>>();
         let mut is_output = vec![false; count];
-        for (_, v) in &graph.outputs {
+        for v in graph.outputs.iter().map(|(_, v)| v).chain(graph.bindings.iter().map(|b| &b.size))
+        {
             is_output[v.index()] = true;
         }
         let mut is_const: Vec<bool> =
@@ -91,11 +95,16 @@ impl<'g> Analysis<'g> {
         for (i, node) in order.iter().enumerate() {
             position[node.index()] = i;
         }
-        let mut last_anchor = vec![0; count];
+        let (mut last_anchor, mut last_size) = (vec![0; count], vec![0; count]);
         let mut is_activation = vec![false; count];
         for &id in &order {
             let node = &graph[id];
-            let above = node.inputs.iter().map(|v| last_anchor[v.index()]).max().unwrap_or(0);
+            let sizes = graph.sizes_needed(id);
+            let needed = node.inputs.iter().chain(&sizes);
+            let above = needed.map(|v| last_anchor[v.index()]).max().unwrap_or(0);
+            let bound =
+                sizes.iter().filter_map(|v| Some(position[graph.producer(*v)?.index()] + 1));
+            let bound = bound.chain(node.inputs.iter().map(|v| last_size[v.index()])).max();
             let role = roles[id.index()];
             let own = if role.is_anchor() { position[id.index()] + 1 } else { 0 };
             let active = matches!(role, Role::Contraction | Role::Attention)
@@ -103,6 +112,7 @@ impl<'g> Analysis<'g> {
                 || node.inputs.iter().any(|v| is_activation[v.index()]);
             for out in &node.outputs {
                 last_anchor[out.index()] = above.max(own);
+                last_size[out.index()] = bound.unwrap_or(0);
                 is_activation[out.index()] = active && !is_const[out.index()];
             }
         }
@@ -120,6 +130,7 @@ impl<'g> Analysis<'g> {
             order,
             position,
             last_anchor,
+            last_size,
         }
     }
 

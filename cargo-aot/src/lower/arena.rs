@@ -31,6 +31,12 @@ pub fn lifetimes(plan: &Plan<'_>) -> BTreeMap<u32, (usize, usize)> {
             }
         }
     }
+    // A size is read between two steps.
+    for reading in &plan.readings {
+        if let Some(life) = out.get_mut(&reading.buffer) {
+            life.1 = life.1.max(reading.before);
+        }
+    }
     out
 }
 

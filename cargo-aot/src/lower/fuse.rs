@@ -81,6 +81,7 @@ fn grow(a: &Analysis<'_>, anchor: NodeId) -> Epilogue {
         let result = node.outputs[0];
         if a.role(id) != Role::Inline
             || a.last_anchor[result.index()] != here
+            || a.last_size[result.index()] >= here
             || a.is_const[result.index()] != a.is_const[graph[anchor].outputs[0].index()]
         {
             continue;

@@ -40,6 +40,7 @@ pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>
         converted: HashMap::new(),
         prepare: Vec::new(),
         steps: Vec::new(),
+        readings: Vec::new(),
     };
     let paddings = Paddings::new(&analysis, &fusion, homes::channels_last(&analysis));
     homes::assign(&paddings, &mut plan);

@@ -63,6 +63,10 @@ fn place_operands(
 ) {
     let graph = a.graph;
     let result = graph[concat].outputs[0];
+    // Where a part lies may be known only after what is to be computed into it.
+    if graph[result].shape.iter().any(|dim| graph.symbols.mentions_run(dim)) {
+        return;
+    }
     let Some(whole) = plan.homes.get(&result).cloned() else { return };
     let mut start = Dim::ZERO;
     for &operand in &graph[concat].inputs {

@@ -1,6 +1,6 @@
 //! What lowering makes: buffers, where values live, and groups in order.
 
-use aot_ir::{DType, Dim, Graph, Scope, Symbols, ValueId};
+use aot_ir::{DType, Dim, Graph, Scope, SymId, Symbols, ValueId};
 use aot_kernels::group::Group;
 use std::collections::HashMap;
 
@@ -32,6 +32,17 @@ pub enum BufferKind {
     PrepareScratch,
     /// Lives during a run.
     Arena,
+}
+
+/// A size that the run computes: it is read back to bind a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The group of the run before which it is read.
+    pub before: usize,
+    /// The symbol.
+    pub symbol: SymId,
+    /// A buffer of one `I64`.
+    pub buffer: u32,
 }
 
 /// Elements of a home past an axis' extent. They are there; groups that write the value write zeros to
@@ -95,6 +106,26 @@ pub fn strides(shape: &[Dim], order: &[usize]) -> Vec<Dim> {
     strides
 }
 
+/// How many elements a shape has: where a guard says that they are as many as something else, what is less at most.
+/// Extents that data gives are bounded each by itself.
+fn elements(graph: &Graph, shape: &[Dim]) -> Dim {
+    let product: Dim = shape.iter().product();
+    if !graph.symbols.mentions_run(&product) {
+        return product;
+    }
+    let scope = Scope::new(&graph.symbols);
+    let equal = graph.guards.iter().filter_map(|guard| match () {
+        () if guard.lhs == product => Some(&guard.rhs),
+        () if guard.rhs == product => Some(&guard.lhs),
+        () => None,
+    });
+    let equal = equal.filter(|dim| !graph.symbols.mentions_run(dim));
+    match equal.min_by_key(|dim| scope.interval(dim).hi) {
+        Some(dim) if scope.interval(dim).hi < scope.interval(&product).hi => dim.clone(),
+        _ => product,
+    }
+}
+
 /// The state of lowering, and in the end its result.
 #[derive(Debug)]
 pub struct Plan<'g> {
@@ -110,6 +141,8 @@ pub struct Plan<'g> {
     pub prepare: Vec<Group>,
     /// Groups of a run, in order.
     pub steps: Vec<Group>,
+    /// Sizes that are read during a run, in order.
+    pub readings: Vec<Reading>,
 }
 
 impl Plan<'_> {
@@ -144,7 +177,7 @@ impl Plan<'_> {
         if let Some(padding) = padding {
             extents[padding.axis] = padding.to.into();
         }
-        let elements = extents.iter().product();
+        let elements = elements(self.graph, &extents);
         let buffer = self.add_buffer(PlanBuffer { name: name.to_owned(), dtype, elements, kind });
         Home { buffer, offset: Dim::ZERO, strides: strides(&extents, order), padding }
     }

@@ -98,7 +98,16 @@ pub fn assemble(
         MemoryPlan { bounds: arena.bounds.clone(), offsets: offsets.collect(), total: arena.total }
     });
     let plans = plans.collect();
-    let launches = |range: std::ops::Range<usize>| range.map(|i| Step::Launch(i as u32)).collect();
+    let launch = |i: usize| Step::Launch(i as u32);
+    let mut steps = Vec::new();
+    for step in 0..=plan.steps.len() {
+        let here = plan.readings.iter().filter(|reading| reading.before == step);
+        steps.extend(here.map(|reading| Step::ReadBack {
+            symbol: reading.symbol,
+            buffer: assembly.numbers[&reading.buffer],
+        }));
+        steps.extend((step < plan.steps.len()).then(|| launch(plan.prepare.len() + step)));
+    }
     let port = |name: &str, v: aot_ir::ValueId| Port {
         name: name.to_owned(),
         dtype: graph[v].dtype,
@@ -113,8 +122,8 @@ pub fn assemble(
         weights,
         buffers: assembly.buffers,
         plans,
-        prepare: launches(0..plan.prepare.len()),
-        steps: launches(plan.prepare.len()..groups.len()),
+        prepare: (0..plan.prepare.len()).map(launch).collect(),
+        steps,
         targets: out,
         origins: groups.iter().map(|g| g.origin.clone()).collect(),
     };
@@ -124,7 +133,8 @@ pub fn assemble(
 /// Buffers that some group reads or writes, and all inputs and outputs.
 fn used_buffers(plan: &Plan<'_>) -> std::collections::BTreeSet<u32> {
     let groups = plan.prepare.iter().chain(&plan.steps);
-    groups.flat_map(|g| &g.operands).map(|o| o.buffer).collect()
+    let touched = groups.flat_map(|g| &g.operands).map(|o| o.buffer);
+    touched.chain(plan.readings.iter().map(|r| r.buffer)).collect()
 }
 
 /// Constants that groups read, with their places in the weights file, and their numbers by constant.

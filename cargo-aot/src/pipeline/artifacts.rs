@@ -75,18 +75,18 @@ impl Artifacts {
 /// When the inputs do not fit, or the device fails.
 pub fn run_once(loaded: &Loaded, inputs: &[InputRef<'_>]) -> aot_runtime::Result<Vec<Array>> {
     let sizes = loaded.bind(inputs)?;
-    let ports = || loaded.signature().outputs.iter().zip(sizes.outputs());
-    let mut bytes = vec![Vec::new(); ports().len()];
-    let mut buffers: Vec<OutputRef<'_>> = ports()
+    let ports = &loaded.signature().outputs;
+    let mut bytes = vec![Vec::new(); ports.len()];
+    let mut buffers: Vec<OutputRef<'_>> = ports
+        .iter()
+        .zip(sizes.outputs())
         .zip(&mut bytes)
         .map(|((port, shape), bytes)| OutputRef::bytes(port.dtype, shape, bytes))
         .collect();
     loaded.run(&sizes, None, inputs, &mut buffers)?;
+    let shapes: Vec<Vec<usize>> = buffers.iter().map(|buffer| buffer.shape().to_vec()).collect();
     drop(buffers);
-    let array = |((port, shape), bytes): ((&aot_runtime::program::Port, &Vec<usize>), _)| Array {
-        dtype: port.dtype,
-        shape: shape.clone(),
-        bytes,
-    };
-    Ok(ports().zip(bytes).map(array).collect())
+    let arrays = ports.iter().zip(shapes).zip(bytes);
+    let arrays = arrays.map(|((port, shape), bytes)| Array { dtype: port.dtype, shape, bytes });
+    Ok(arrays.collect())
 }

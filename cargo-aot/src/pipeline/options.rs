@@ -1,6 +1,6 @@
 //! What a model's table in the manifest means to import and lowering.
 
-use aot_ir::{Arch, Symbols};
+use aot_ir::{Arch, BoundBy, Symbols};
 
 use crate::import::{AxisSpec, DimSpec, ImportOptions};
 use crate::lower::{self, LowerOptions};
@@ -81,7 +81,9 @@ pub fn bucket_bounds(model: &Model, symbols: &Symbols) -> Vec<Vec<i64>> {
         .iter()
         .map(|(_, symbol)| {
             let given = match model.dim(&symbol.name).map(|dim| &dim.kind) {
-                Some(DimKind::Range { buckets, .. }) => buckets.as_slice(),
+                Some(DimKind::Range { buckets, .. }) if symbol.bound_by == BoundBy::Shapes => {
+                    buckets.as_slice()
+                }
                 _ => &[],
             };
             let atoms = given

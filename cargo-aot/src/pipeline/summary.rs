@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aot_ir::{Dim, Scope, Symbols};
+use aot_ir::{BoundBy, Dim, Scope, Symbols};
 use aot_runtime::program::{Buffer, Place, Port, Program, Step, Target};
 use serde::Serialize;
 
@@ -69,6 +69,8 @@ pub struct DimSummary {
     pub buckets: Vec<u64>,
     /// Where the manifest gives the range.
     pub line: Option<usize>,
+    /// Whether the run computes it from data; else shapes of inputs give it.
+    pub from_data: bool,
 }
 
 /// What runs on an architecture.
@@ -189,7 +191,7 @@ impl ModelSummary {
             outputs: ports(&program.outputs, symbols),
             dims: dims(manifest, model, symbols),
             nodes: planned.plan.graph.nodes().len(),
-            launches: program.steps.len(),
+            launches: planned.plan.steps.len(),
             prepare_launches: prepare,
             targets: program
                 .targets
@@ -234,6 +236,7 @@ fn dims(manifest: &Manifest, model: &Model, symbols: &Symbols) -> Vec<DimSummary
                 step: symbol.scale,
                 buckets,
                 line: spec.map(|spec| manifest.line_of(&spec.span)),
+                from_data: symbol.bound_by == BoundBy::Run,
             }
         })
         .collect()

@@ -61,6 +61,9 @@ fn dim_text(dim: &DimSummary) -> String {
         let buckets: Vec<_> = dim.buckets.iter().map(ToString::to_string).collect();
         let _ = write!(text, ", buckets {}", buckets.join(" "));
     }
+    if dim.from_data {
+        text.push_str(", computed by the run");
+    }
     if let Some(line) = dim.line {
         let _ = write!(text, " (Aot.toml line {line})");
     }

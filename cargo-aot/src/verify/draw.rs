@@ -8,7 +8,7 @@ use super::ranges::{Range, index_ranges};
 
 /// Inputs of the graph at sizes given by atoms; equal seeds give equal inputs.
 ///
-/// Whatever ends as an index is drawn from the range that all its uses allow, counted from the
+/// Whatever ends as an index or a size is drawn from the range that all its uses allow, indices counted from the
 /// beginning. Other integers are 0 or 1, and 8-bit unsigned ones, which are pixels more often than
 /// flags, 0 to 255; of integers and booleans of 0 and 1 the first of each row is 1, so that masks
 /// exclude no row entirely. Floats are in -1..1.

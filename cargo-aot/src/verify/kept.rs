@@ -22,7 +22,7 @@ pub(super) struct Kept {
 }
 
 /// The values of `plan` that live in the arena and whose name, type and shape are
-/// those of exactly one value of the imported graph.
+/// those of exactly one value of the imported graph; without those of a size that the run computes.
 ///
 /// Passes give what they put in a value's place its name.
 pub(super) fn kept(plan: &Plan<'_>, imported: &Graph) -> Vec<Kept> {
@@ -38,7 +38,9 @@ pub(super) fn kept(plan: &Plan<'_>, imported: &Graph) -> Vec<Kept> {
             let source = *sources.get(name)?;
             let (x, y) = (&plan.graph[value], &imported[source]);
             let same = (x.dtype, &x.shape) == (y.dtype, &y.shape);
-            (during_run && same && compiled.get(name) == Some(&value)).then(|| Kept {
+            let elements = &plan.buffers[home.buffer as usize].elements;
+            let sized = !imported.symbols.mentions_run(elements);
+            (during_run && same && sized && compiled.get(name) == Some(&value)).then(|| Kept {
                 source,
                 compiled: value,
                 home: home.clone(),

@@ -14,9 +14,15 @@ pub(super) struct Range {
 const LONGEST: usize = 1 << 20;
 
 /// For every input of the graph, the range in which everything made of it that is used as an index
-/// is inside what it indexes, at sizes given by atoms; none where it is no index.
+/// is inside what it indexes, and everything that is used as a size is one of the symbol's, at sizes given by atoms;
+/// none where it is neither.
 pub(super) fn index_ranges(graph: &Graph, atoms: &[i64]) -> Result<Vec<Option<Range>>, DimError> {
     let mut needs = Needs { graph, atoms, of: vec![None; graph.values().len()] };
+    for binding in &graph.bindings {
+        if let Some(symbol) = graph.symbols.get(binding.symbol) {
+            needs.meet(binding.size, Range { lo: symbol.min_size(), hi: symbol.max_size() });
+        }
+    }
     for (_, node) in graph.nodes().rev() {
         needs.node(node)?;
     }
@@ -195,7 +201,7 @@ fn ceil_div(a: i64, b: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use aot_ir::{Constant, DType, Scalar, Symbol};
+    use aot_ir::{Binding, Constant, DType, Scalar, Symbol};
 
     use super::*;
 
@@ -241,6 +247,20 @@ mod tests {
             let found = index_ranges(&self.graph, &[4]).unwrap()[0];
             found.map(|range| (range.lo, range.hi))
         }
+    }
+
+    #[test]
+    fn sizes_are_in_their_range() {
+        let mut net = net();
+        let (ids, two) = (net.ids, net.int(2));
+        let slice = Op::Slice { starts: vec![Dim::ONE], sizes: vec![Dim::ONE], steps: vec![1] };
+        let part = net.op(slice, &[ids]);
+        let part = net.op(Op::Reshape { shape: vec![] }, &[part]);
+        let size = net.binary(BinaryOp::Sub, part, two);
+        let symbol = net.graph.symbols.add(Symbol::in_run("m", 3, 7));
+        net.graph.bindings.push(Binding { symbol, size });
+        let found = index_ranges(&net.graph, &[4, 7]).unwrap()[0];
+        assert_eq!(found, Some(Range { lo: 5, hi: 9 }));
     }
 
     #[test]

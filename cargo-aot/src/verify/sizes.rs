@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aot_ir::dim::{Atom, BindError};
-use aot_ir::{Dim, Graph, Symbol};
+use aot_ir::{BoundBy, Dim, Graph, Symbol};
 
 use super::error::VerifyError;
 use crate::manifest::nearest;
@@ -22,9 +22,12 @@ pub(super) fn choose(
     budget: f64,
 ) -> Result<Vec<Vec<i64>>, VerifyError> {
     let at = |step: i64| -> Vec<i64> {
-        let atom = |s: &Symbol| {
-            s.lo + ((i128::from(s.hi) - i128::from(s.lo)) * i128::from(step) / i128::from(STEPS))
-                as i64
+        let atom = |s: &Symbol| match s.bound_by {
+            BoundBy::Run => s.hi,
+            BoundBy::Shapes => {
+                s.lo + ((i128::from(s.hi) - i128::from(s.lo)) * i128::from(step)
+                    / i128::from(STEPS)) as i64
+            }
         };
         graph.symbols.iter().map(|(_, symbol)| atom(symbol)).collect()
     };
@@ -54,10 +57,13 @@ pub(super) fn choose(
 
 /// Atoms of the symbols for sizes given by name; the least ones of those not given.
 pub(super) fn given(graph: &Graph, sizes: &[(String, i64)]) -> Result<Vec<i64>, VerifyError> {
-    let mut atoms: Vec<i64> = graph.symbols.iter().map(|(_, symbol)| symbol.lo).collect();
+    let least = |s: &Symbol| if s.bound_by == BoundBy::Run { s.hi } else { s.lo };
+    let mut atoms: Vec<i64> = graph.symbols.iter().map(|(_, symbol)| least(symbol)).collect();
     for (name, size) in sizes {
-        let Some(id) = graph.symbols.find(name) else {
-            let names = graph.symbols.iter().map(|(_, symbol)| symbol.name.as_str());
+        let found = graph.symbols.find(name).filter(|id| !graph.symbols.in_run(*id));
+        let Some(id) = found else {
+            let shaped = graph.symbols.iter().filter(|(_, s)| s.bound_by == BoundBy::Shapes);
+            let names = shaped.map(|(_, symbol)| symbol.name.as_str());
             let near = nearest(name, names).map(str::to_owned);
             return Err(VerifyError::NoDim { name: name.clone(), near });
         };
@@ -72,21 +78,28 @@ pub(super) fn given(graph: &Graph, sizes: &[(String, i64)]) -> Result<Vec<i64>, 
             }
         })?;
     }
-    for guard in &graph.guards {
-        guard.check(&graph.symbols, &atoms)?;
-    }
+    check(graph, &atoms)?;
     Ok(atoms)
 }
 
-/// The sizes that atoms stand for, by name.
+/// Checks the guards that can be checked before a run.
+fn check(graph: &Graph, atoms: &[i64]) -> Result<(), VerifyError> {
+    for guard in graph.guards.iter().filter(|guard| guard.before_run(&graph.symbols)) {
+        guard.check(&graph.symbols, atoms)?;
+    }
+    Ok(())
+}
+
+/// The sizes that atoms stand for, by name, without those that the run computes.
 pub(super) fn named(graph: &Graph, atoms: &[i64]) -> Vec<(String, i64)> {
     let symbols = graph.symbols.iter().zip(atoms);
+    let symbols = symbols.filter(|((_, s), _)| s.bound_by == BoundBy::Shapes);
     symbols.map(|((_, s), atom)| (s.name.clone(), s.scale * atom + s.offset)).collect()
 }
 
 /// The nearest atoms that satisfy the graph's guards, each symbol moved by itself.
 fn allowed(graph: &Graph, mut atoms: Vec<i64>) -> Result<Vec<i64>, VerifyError> {
-    for (id, symbol) in graph.symbols.iter() {
+    for (id, symbol) in graph.symbols.iter().filter(|(_, s)| s.bound_by == BoundBy::Shapes) {
         let i = id.0 as usize;
         let own: Vec<_> = graph
             .guards
@@ -107,9 +120,7 @@ fn allowed(graph: &Graph, mut atoms: Vec<i64>) -> Result<Vec<i64>, VerifyError> 
             }
         }
     }
-    for guard in &graph.guards {
-        guard.check(&graph.symbols, &atoms)?;
-    }
+    check(graph, &atoms)?;
     Ok(atoms)
 }
 

@@ -138,7 +138,7 @@ fn interpreted(
             }
         }
     };
-    let found = interpret_observed(plan, &arena, &atoms, &bytes, &mut observe)
+    let (found, atoms) = interpret_observed(plan, &arena, &atoms, &bytes, &mut observe)
         .map_err(|error| error.to_string())?;
     let graph = plan.graph;
     let outputs = found.iter().zip(&graph.outputs).map(|(bytes, (_, value))| {

@@ -13,5 +13,6 @@ mod network;
 #[allow(dead_code, reason = "the importer reads more than these models have")]
 mod proto;
 mod rebuilds;
+mod sizes;
 mod user;
 mod verify;

@@ -49,6 +49,17 @@ impl Network {
         self
     }
 
+    /// A constant integer.
+    pub(super) fn integer(mut self, name: &str, value: i64) -> Self {
+        self.0.initializer.push(TensorProto {
+            data_type: I64,
+            int64_data: vec![value],
+            name: name.to_owned(),
+            ..Default::default()
+        });
+        self
+    }
+
     /// A node of one output: `node("Add", "a b", "c")`.
     pub(super) fn node(mut self, op: &str, inputs: &str, output: &str) -> Self {
         self.0.node.push(NodeProto {

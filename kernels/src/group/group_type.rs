@@ -1,7 +1,7 @@
 //! The group itself.
 
 use super::{Anchor, Expr, ExprId, OperandId, Typed};
-use aot_ir::dim::{Cond, VarId};
+use aot_ir::dim::{Atom, Cond, VarId};
 use aot_ir::op::ScatterReduction;
 use aot_ir::{DType, Dim, Scope, Symbols};
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,26 @@ impl Group {
         Scope { symbols, extents: &self.extents }
     }
 
+    /// Calls `f` on every atom of the size expressions in it: extents, index maps, guards, lengths of buffers.
+    pub fn visit_atoms(&self, f: &mut impl FnMut(&Atom)) {
+        self.extents.iter().for_each(|dim| dim.visit(f));
+        self.operands.iter().for_each(|operand| operand.elements.visit(f));
+        for store in &self.stores {
+            store.offset.visit(f);
+            store.guard.visit(f);
+        }
+        for typed in &self.exprs {
+            match &typed.expr {
+                Expr::Coord(dim) => dim.visit(f),
+                Expr::Load { offset, guard, .. } => {
+                    offset.visit(f);
+                    guard.visit(f);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Calls `f` on an expression and everything it is made of, parts first, each once.
     pub fn visit(&self, root: ExprId, f: &mut impl FnMut(ExprId, &Typed)) {
         let mut wanted = vec![false; root.index() + 1];
@@ -90,8 +110,8 @@ impl Group {
 
     /// The direct parts of an expression, those in its index maps included.
     pub fn parts(&self, id: ExprId, f: &mut impl FnMut(ExprId)) {
-        let mut in_dim = |atom: &aot_ir::dim::Atom| {
-            if let aot_ir::dim::Atom::Value(v) = atom {
+        let mut in_dim = |atom: &Atom| {
+            if let Atom::Value(v) = atom {
                 f(ExprId(*v));
             }
         };

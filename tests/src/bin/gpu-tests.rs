@@ -222,8 +222,9 @@ fn poisoned(device: &Device, loaded: &Loaded, inputs: &[Tensor]) -> Result<Vec<T
     }
     let mut sinks: Vec<OutputRef<'_>> = outputs.iter_mut().map(|t| t.output()).collect();
     loaded.run(&sizes, None, &refs, &mut sinks).map_err(text)?;
+    let shapes: Vec<Vec<usize>> = sinks.iter().map(|sink| sink.shape().to_vec()).collect();
     drop(sinks);
-    let tensors = outputs.iter().zip(ports).zip(sizes.outputs());
+    let tensors = outputs.iter().zip(ports).zip(&shapes);
     tensors
         .map(|((output, port), shape)| {
             let bytes = output.bytes().map_err(text)?;
@@ -246,10 +247,11 @@ fn on_gpu(loaded: &Loaded, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
         .map(|((port, shape), sink)| OutputRef::bytes(port.dtype, shape, sink))
         .collect();
     loaded.run(&sizes, None, &refs, &mut outputs).map_err(text)?;
+    let shapes: Vec<Vec<usize>> = outputs.iter().map(|output| output.shape().to_vec()).collect();
     drop(outputs);
     ports
         .iter()
-        .zip(sizes.outputs())
+        .zip(&shapes)
         .zip(&sinks)
         .map(|((port, shape), bytes)| {
             Tensor::from_bytes(port.dtype, shape.clone(), bytes).map_err(|e| e.to_string())

@@ -9,6 +9,7 @@ mod padding;
 mod random;
 mod reductions;
 mod scans;
+mod sizes;
 
 use crate::net::Net;
 use aot_ir::{Graph, Op};
@@ -97,5 +98,6 @@ pub fn all() -> Vec<Case> {
     random::all(&mut out);
     reductions::all(&mut out);
     scans::all(&mut out);
+    sizes::all(&mut out);
     out.list
 }

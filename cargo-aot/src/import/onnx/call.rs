@@ -1,6 +1,6 @@
 //! What an operator's rule sees of a node: inputs, attributes, the version in force.
 
-use super::builder::{Builder, OpResult, Tensor, unsupported, wrong};
+use super::builder::{Builder, Element, Most, OpResult, Tensor, element_name, unsupported, wrong};
 use super::file::Files;
 use super::proto::{AttributeProto, GraphProto, NodeProto};
 use super::tensor;
@@ -175,6 +175,49 @@ impl Call<'_> {
         }
     }
 
+    /// The model's name for the n-th output.
+    pub(super) fn output(&self, n: usize) -> String {
+        let name = self.node.output.get(n).filter(|name| !name.is_empty());
+        name.cloned().unwrap_or_else(|| self.node.op_type.clone())
+    }
+
+    /// The integers of the n-th input, where data is left as it is; `None` when the input is left out.
+    pub(super) fn input_elements(
+        &mut self,
+        n: usize,
+        what: &str,
+    ) -> OpResult<Option<Vec<Element>>> {
+        match self.opt(n) {
+            Some(t) => self.builder.elements(t, what).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The integers of the n-th input, from `least` on: expressions, or symbols that go by the input's name where data
+    /// gives them; `None` when the input is left out.
+    pub(super) fn input_sizes(
+        &mut self,
+        n: usize,
+        what: &str,
+        least: i64,
+        most: &Most,
+    ) -> OpResult<Option<Vec<Dim>>> {
+        let Some(elements) = self.input_elements(n, what)? else { return Ok(None) };
+        let name = self.node.input.get(n).cloned().unwrap_or_default();
+        let names: Vec<String> = (0..elements.len()).map(|i| element_name(&name, i)).collect();
+        self.builder.sizes(&elements, least, most, &names).map(Some)
+    }
+
+    /// The integers of the n-th input, each the extent of an axis of the first output: expressions, or symbols that go
+    /// by the output's name where data gives them; `None` when the input is left out.
+    pub(super) fn output_sizes(&mut self, n: usize, what: &str) -> OpResult<Option<Vec<Dim>>> {
+        let Some(elements) = self.input_elements(n, what)? else { return Ok(None) };
+        let output = self.output(0);
+        let names = (0..elements.len()).map(|axis| self.extent_name(&output, axis));
+        let names: Vec<String> = names.collect();
+        self.builder.sizes(&elements, 0, &Most::Unknown, &names).map(Some)
+    }
+
     /// The constant integers of the n-th input; `None` when the input is left out.
     pub(super) fn input_ints(&mut self, n: usize, what: &str) -> OpResult<Option<Vec<i64>>> {
         let Some(dims) = self.input_dims(n, what)? else { return Ok(None) };
@@ -211,7 +254,7 @@ impl Call<'_> {
 /// Something that must be known at build time depends on data.
 pub(super) fn depends<T>(what: &str) -> OpResult<T> {
     unsupported(format!(
-        "{what} depends on the model's input data, which is not supported yet; \
-         fix that input to a constant or export the model with static values"
+        "{what} depends on the model's input data, but must be known when the model is built; \
+         export the model with static values"
     ))
 }

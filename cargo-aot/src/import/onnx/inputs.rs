@@ -8,7 +8,7 @@ use super::proto::{Dimension, GraphProto, ValueInfo};
 use super::tensor::{self, MAX_RANK};
 use aot_ir::dim::{ParseDimError, Symbol, expression_names};
 use aot_ir::{Constant, DType, Dim, Scope, Symbols};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 /// Greatest size of a dim.
@@ -43,6 +43,8 @@ pub(super) fn element_name(sequence: &str, i: usize) -> String {
 pub(super) struct BoundInputs {
     pub(super) symbols: Symbols,
     pub(super) inputs: Vec<(String, Bound)>,
+    /// The names of dims of inputs.
+    pub(super) dims: BTreeSet<String>,
 }
 
 /// The inputs that have no default value.
@@ -95,7 +97,7 @@ fn dim_info(input: &str, axis: usize, dim: &Dimension) -> DimInfo {
 }
 
 /// A name for an axis that the model leaves unnamed.
-fn default_name(input: &str, axis: usize) -> String {
+pub(super) fn default_name(input: &str, axis: usize) -> String {
     let mut name: String =
         input.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
@@ -158,14 +160,26 @@ pub(super) fn bind(
     let unknown: Vec<String> =
         options.dims.keys().filter(|n| !sizes.contains_key(*n)).cloned().collect();
     let missing: BTreeSet<String> = unbound.iter().map(|u| u.dim.clone()).collect();
-    if !unknown.is_empty() {
+    if !unbound.is_empty() && !unknown.is_empty() {
         let known = sizes.into_keys().chain(missing).collect();
         return Err(ImportError::Unknown { what: "dim", names: unknown, known });
     }
     if !unbound.is_empty() {
         return Err(ImportError::UnboundDims { dims: unbound });
     }
-    Ok(BoundInputs { symbols, inputs })
+    Ok(BoundInputs { symbols, inputs, dims: sizes.into_keys().collect() })
+}
+
+/// The names that the model gives to axes of its outputs.
+pub(super) fn declared(graph: &GraphProto) -> HashMap<String, Vec<Option<String>>> {
+    let named = graph.output.iter().map(|value| {
+        let axes = describe(value).dims.unwrap_or_default().into_iter().map(|dim| match dim {
+            DimInfo::Named(name) => Some(name),
+            _ => None,
+        });
+        (value.name.clone(), axes.collect())
+    });
+    named.collect()
 }
 
 /// The fixed value of an input, if it fits what the model says.

@@ -1,14 +1,14 @@
 //! From a file to a graph: the whole of an import, step by step.
 
 use super::super::error::ImportError;
-use super::super::options::{Description, ImportOptions, Imported};
-use super::builder::Builder;
+use super::super::options::{Description, DimSpec, ImportOptions, Imported};
+use super::builder::{Builder, DataSizes};
 use super::file::Files;
 use super::nodes::{Importer, Opsets};
 use super::proto::{GraphProto, ModelProto};
 use super::{inputs, outputs, rules};
 use prost::Message;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The least version of ONNX's own operator set that is supported.
@@ -33,12 +33,35 @@ pub fn import(path: &Path, options: &ImportOptions) -> Result<Imported, ImportEr
         ));
     }
     let bound = inputs::bind(path, &graph, options, &mut warnings)?;
-    let builder = Builder::new(&options.name, bound.symbols);
+    let builder = Builder::new(&options.name, bound.symbols, data_sizes(&graph, options));
     let mut importer = Importer::new(path, builder, &mut files, &model.functions);
     let found = importer.main_graph(&graph, opsets, bound.inputs)?;
+    let known = |name: &&String| {
+        !bound.dims.contains(*name) && !importer.builder.used_ranges().contains(*name)
+    };
+    let unknown: Vec<String> = options.dims.keys().filter(known).cloned().collect();
+    if !unknown.is_empty() {
+        let known = importer.builder.symbols().iter().map(|(_, symbol)| symbol.name.clone());
+        let known = bound.dims.iter().cloned().chain(known).collect::<BTreeSet<_>>();
+        let known = known.into_iter().collect();
+        return Err(ImportError::Unknown { what: "dim", names: unknown, known });
+    }
     outputs::compare(&graph, &importer.builder, &found, &mut warnings);
     let graph = importer.finish(found)?;
     Ok(Imported { graph, warnings, metadata: metadata(&model), sources: files.paths })
+}
+
+/// What is said of sizes that data gives.
+fn data_sizes(graph: &GraphProto, options: &ImportOptions) -> DataSizes {
+    let ranges = options.dims.iter().map(|(name, spec)| {
+        let range = match spec {
+            DimSpec::Fixed(size) => (*size, *size),
+            DimSpec::Range { lo, hi, .. } => (*lo, *hi),
+        };
+        (name.clone(), range)
+    });
+    let ranges = ranges.collect();
+    DataSizes::new(ranges, options.data_most, inputs::declared(graph))
 }
 
 /// Reads a model's interface, without its weights.

@@ -70,6 +70,21 @@ impl Memory {
         }
     }
 
+    /// Lets every buffer be as long as its expression says now that more sizes are known.
+    ///
+    /// # Errors
+    /// When a size has no value.
+    pub(super) fn resize(&mut self, plan: &Plan<'_>, atoms: &[i64]) -> Result<(), InterpretError> {
+        for (i, buffer) in plan.buffers.iter().enumerate() {
+            let elements = buffer.elements.eval(atoms)?.max(0) as u64;
+            self.sizes[i] = buffer.dtype.bytes_for(elements).unwrap_or(0) as usize;
+            if self.offsets[i].is_none() {
+                self.own[i].truncate(self.sizes[i]);
+            }
+        }
+        Ok(())
+    }
+
     /// A buffer's bytes.
     pub fn bytes(&self, buffer: u32) -> &[u8] {
         let i = buffer as usize;

@@ -4,7 +4,7 @@ use super::super::arena::ArenaPlan;
 use super::super::plan::{BufferKind, Plan};
 use super::Memory;
 use super::eval::{Folding, Num, Place, for_each};
-use aot_ir::dim::VarId;
+use aot_ir::dim::{BindError, VarId, atom_of};
 use aot_ir::op::ScatterReduction;
 use aot_ir::{DType, DimError};
 use aot_kernels::group::{
@@ -12,13 +12,16 @@ use aot_kernels::group::{
 };
 use std::cell::RefCell;
 
-/// Why groups could not be executed. Each is a fault of lowering.
+/// Why groups could not be executed. Each is a fault of lowering, but for sizes out of range.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterpretError {
     /// A size expression has no value.
     #[error(transparent)]
     Dim(#[from] DimError),
+    /// A size that the run computes is outside its range.
+    #[error(transparent)]
+    Size(#[from] BindError),
     /// A buffer does not fit its place in the arena.
     #[error("buffer `{0}` exceeds its place in the arena")]
     Arena(String),
@@ -59,10 +62,11 @@ pub fn interpret(
     atoms: &[i64],
     inputs: &[&[u8]],
 ) -> Result<Vec<Vec<u8>>> {
-    interpret_observed(plan, arena, atoms, inputs, &mut |_, _| {})
+    interpret_observed(plan, arena, atoms, inputs, &mut |_, _| {}).map(|(outputs, _)| outputs)
 }
 
-/// As [`interpret`], and shows the memory after every group of the run, by its index.
+/// As [`interpret`], and shows the memory after every group of the run, by its index. Also gives the atoms, those
+/// that the run bound included.
 ///
 /// # Errors
 /// As [`interpret`].
@@ -72,8 +76,9 @@ pub fn interpret_observed(
     atoms: &[i64],
     inputs: &[&[u8]],
     observe: &mut dyn FnMut(usize, &Memory),
-) -> Result<Vec<Vec<u8>>> {
+) -> Result<(Vec<Vec<u8>>, Vec<i64>)> {
     let mut memory = Memory::new(plan, arena, atoms)?;
+    let mut atoms = atoms.to_vec();
     for (i, buffer) in plan.buffers.iter().enumerate() {
         let place = memory.bytes_mut(i as u32);
         let source: &[u8] = match buffer.kind {
@@ -87,18 +92,33 @@ pub fn interpret_observed(
         place.copy_from_slice(source);
     }
     for group in &plan.prepare {
-        run_group(group, &mut memory, atoms)?;
+        run_group(group, &mut memory, &atoms)?;
     }
     for (step, group) in plan.steps.iter().enumerate() {
-        run_group(group, &mut memory, atoms)?;
+        read(plan, step, &mut memory, &mut atoms)?;
+        run_group(group, &mut memory, &atoms)?;
         observe(step, &memory);
     }
+    read(plan, plan.steps.len(), &mut memory, &mut atoms)?;
     let outputs = (0..plan.graph.outputs.len() as u32).map(|n| {
         let is = |k: &BufferKind| *k == BufferKind::Output(n);
         let buffer = plan.buffers.iter().position(|b| is(&b.kind));
         buffer.map(|b| memory.bytes(b as u32).to_vec()).unwrap_or_default()
     });
-    Ok(outputs.collect())
+    Ok((outputs.collect(), atoms))
+}
+
+/// Binds the symbols whose sizes are read before a step; buffers of that size then are as long as they say.
+fn read(plan: &Plan<'_>, step: usize, memory: &mut Memory, atoms: &mut [i64]) -> Result<()> {
+    let here = plan.readings.iter().filter(|reading| reading.before == step);
+    for reading in here.clone() {
+        let size = memory.read(reading.buffer, 0).map_or(-1, Num::int);
+        atoms[reading.symbol.0 as usize] = atom_of(&plan.graph.symbols, reading.symbol, size)?;
+    }
+    if here.count() > 0 {
+        memory.resize(plan, atoms)?;
+    }
+    Ok(())
 }
 
 /// A write that is to be done.

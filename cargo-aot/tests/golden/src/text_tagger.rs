@@ -309,6 +309,7 @@ impl aot_runtime::Model for TextTagger {
                 step: 1,
                 buckets: &[8],
                 line: Some(15),
+                from_data: false,
             },
             aot_runtime::DimMeta {
                 name: "sequence",
@@ -317,6 +318,7 @@ impl aot_runtime::Model for TextTagger {
                 step: 1,
                 buckets: &[8, 64],
                 line: Some(16),
+                from_data: false,
             },
             aot_runtime::DimMeta {
                 name: "width",
@@ -325,6 +327,7 @@ impl aot_runtime::Model for TextTagger {
                 step: 16,
                 buckets: &[48],
                 line: Some(17),
+                from_data: false,
             },
         ],
         metadata: &[

@@ -6,6 +6,8 @@ mod index;
 mod movement;
 mod pointwise;
 mod reduce;
+mod sizes;
 mod tensors;
 
+pub(super) use sizes::{DataSizes, Element, Most, element_name};
 pub(super) use tensors::{Builder, OpError, OpResult, Tensor, unsupported, wrong};

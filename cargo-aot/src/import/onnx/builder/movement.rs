@@ -50,7 +50,9 @@ impl Builder {
                 return Ok(t);
             }
         }
-        self.op(Op::Reshape { shape: shape.to_vec() }, &[x])
+        let out = self.op(Op::Reshape { shape: shape.to_vec() }, &[x])?;
+        self.set_made_of(out, &[x]);
+        Ok(out)
     }
 
     /// `x` with axes of extent 1 inserted so that `axes` of the result are they.
@@ -266,7 +268,11 @@ impl Builder {
         if let Some(t) = self.known_concat(parts, axis) {
             return Ok(t);
         }
-        self.op(Op::Concat { axis }, parts)
+        let out = self.op(Op::Concat { axis }, parts)?;
+        if self.rank(out) == 1 {
+            self.set_made_of(out, parts);
+        }
+        Ok(out)
     }
 
     fn known_concat(&mut self, parts: &[Tensor], axis: usize) -> Option<Tensor> {

@@ -180,7 +180,11 @@ impl Builder {
         {
             return Ok(t);
         }
-        self.op(Op::Cast(to), &[x])
+        let (out, from) = (self.op(Op::Cast(to), &[x])?, self.dtype(x));
+        if to == DType::I64 && from.is_int() || to == DType::I32 && from.bits() < 32 {
+            self.set_made_of(out, &[x]);
+        }
+        Ok(out)
     }
 
     /// A tensor in the type that its elements are computed in: binary16 is for what is stored, and for inputs and

@@ -1,12 +1,12 @@
 //! Tensors of the model while it is imported: graph values, constants, or known elements.
 
 use super::super::known::{Content, Elem, round_to};
-use aot_ir::dim::Symbol;
+use super::sizes::DataSizes;
 use aot_ir::{
-    Binding, Bytes, Constant, DType, Dim, Graph, GraphError, Guard, Op, Scope, Symbols, Value,
-    ValueId,
+    Binding, Bytes, Constant, DType, Dim, Graph, GraphError, Guard, Op, Scope, SymId, Symbol,
+    Symbols, Value, ValueId,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// Most atoms in the extent of an axis: more would make every proof slow, and recursion deep.
@@ -67,6 +67,8 @@ struct Entry {
     constant: Option<Constant>,
     value: Option<ValueId>,
     name: Option<String>,
+    /// Tensors whose elements, one after the other, are those of this one.
+    made_of: Vec<Tensor>,
 }
 
 /// The graph in the making.
@@ -75,16 +77,46 @@ pub(in super::super) struct Builder {
     graph: Graph,
     entries: Vec<Entry>,
     scalars: HashMap<(DType, u64), Tensor>,
+    pub(super) data_sizes: DataSizes,
     /// Name of the model's node that nodes are made for.
     pub(in super::super) node: String,
 }
 
 impl Builder {
-    /// Builds on an empty graph with these symbols.
-    pub(in super::super) fn new(name: &str, symbols: Symbols) -> Self {
+    /// Builds on an empty graph with these symbols, and others for what data gives.
+    pub(in super::super) fn new(name: &str, symbols: Symbols, data_sizes: DataSizes) -> Self {
         let mut graph = Graph::new(name);
         graph.symbols = symbols;
-        Self { graph, entries: Vec::new(), scalars: HashMap::new(), node: String::new() }
+        let (entries, scalars) = (Vec::new(), HashMap::new());
+        Self { graph, entries, scalars, data_sizes, node: String::new() }
+    }
+
+    /// The dims with a range that data took its sizes from.
+    pub(in super::super) fn used_ranges(&self) -> &BTreeSet<String> {
+        &self.data_sizes.used
+    }
+
+    pub(super) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub(super) fn graph_mut(&mut self) -> &mut Graph {
+        &mut self.graph
+    }
+
+    /// Says what elements of data are by now known to be.
+    pub(super) fn set_known(&mut self, t: Tensor, content: Rc<Content>) {
+        self.entries[t.0 as usize].known = Known::Yes(content);
+    }
+
+    /// Notes whose elements, one after the other, a tensor's are.
+    pub(super) fn set_made_of(&mut self, t: Tensor, parts: &[Tensor]) {
+        self.entries[t.0 as usize].made_of = parts.to_vec();
+    }
+
+    /// See [`Builder::set_made_of`]; none where that is not known.
+    pub(super) fn made_of(&self, t: Tensor) -> &[Tensor] {
+        &self.entry(t).made_of
     }
 
     /// The graph with its outputs; or the output that can't be made.
@@ -137,6 +169,7 @@ impl Builder {
             value: None,
             name: Some(constant.name.clone()).filter(|n| !n.is_empty()),
             constant: Some(constant),
+            made_of: Vec::new(),
         })
     }
 
@@ -149,6 +182,7 @@ impl Builder {
             constant: None,
             value: None,
             name: None,
+            made_of: Vec::new(),
         })
     }
 
@@ -277,7 +311,8 @@ impl Builder {
         let Value { dtype, shape, .. } = &self.graph[value];
         let (dtype, shape) = (*dtype, shape.clone());
         let value = Some(value);
-        self.push(Entry { dtype, shape, known: Known::No, constant: None, value, name: None })
+        let (constant, name, made_of) = (None, None, Vec::new());
+        self.push(Entry { dtype, shape, known: Known::No, constant, value, name, made_of })
     }
 
     /// The graph value that holds a tensor, made if there is none yet.
@@ -340,6 +375,35 @@ impl Builder {
             }
         }
         Ok(value)
+    }
+
+    /// Adds a node of any number of results, whatever is known of its operands.
+    pub(in super::super) fn ops(&mut self, op: Op, inputs: &[Tensor]) -> OpResult<Vec<Tensor>> {
+        let inputs = inputs.iter().map(|&t| self.value(t)).collect::<OpResult<Vec<_>>>()?;
+        let name = self.node.clone();
+        let values = self.graph.add(op, &inputs, name)?;
+        Ok(values.into_iter().map(|value| self.of_value(value)).collect())
+    }
+
+    /// A body for a loop of `count` iterations whose inputs are like the operands, and the symbol that counts them.
+    pub(in super::super) fn body(
+        &mut self,
+        count: &Dim,
+        operands: &[Tensor],
+        make: impl FnOnce(&mut Graph, &[ValueId]) -> Result<(), GraphError>,
+    ) -> OpResult<(SymId, Graph)> {
+        let most = self.scope().interval(count).hi;
+        let name = self.free_name(&format!("{} turn", self.node));
+        let iteration = self.graph.symbols.add(Symbol::counter(name, count.clone(), most));
+        let mut body = Graph::new(self.node.clone());
+        body.symbols = self.graph.symbols.clone();
+        let inputs = operands
+            .iter()
+            .enumerate()
+            .map(|(i, &t)| body.add_input(format!("x{i}"), self.dtype(t), self.shape(t).to_vec()));
+        let inputs: Vec<ValueId> = inputs.collect();
+        make(&mut body, &inputs)?;
+        Ok((iteration, body))
     }
 
     /// Adds a node of one result, whatever is known of its operands.

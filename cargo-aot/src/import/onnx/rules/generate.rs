@@ -1,6 +1,6 @@
 //! Tensors from nothing: constants, ranges, masks, windows.
 
-use super::super::builder::{Builder, OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{Builder, Element, Most, OpResult, Tensor, unsupported, wrong};
 use super::super::call::{Call, depends};
 use super::super::known::{Content, Elem};
 use super::table::{Entry, onnx};
@@ -70,7 +70,7 @@ fn constant(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 }
 
 fn constant_of_shape(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    let Some(shape) = c.input_dims(0, "the shape of ConstantOfShape")? else {
+    let Some(shape) = c.output_sizes(0, "the shape of ConstantOfShape")? else {
         return wrong("the shape is missing");
     };
     let value = match c.tensor_attr("value")? {
@@ -88,10 +88,16 @@ fn constant_of_shape(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 }
 
 fn range(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    let dtype = {
-        let x = c.x(0)?;
-        c.dtype(x)
+    let bounds = [c.x(0)?, c.x(1)?, c.x(2)?];
+    let dtype = c.dtype(bounds[0]);
+    let known = |c: &mut Call<'_>, t: Tensor| match dtype.is_float() {
+        true => c.numbers(t).is_some(),
+        false => c.ints(t).is_some(),
     };
+    let step = c.numbers(bounds[2]).is_some();
+    if !step || !known(c, bounds[0]) || !known(c, bounds[1]) {
+        return data_range(c, bounds, dtype);
+    }
     if dtype.is_float() {
         let one = |c: &mut Call<'_>, n: usize| -> OpResult<Option<Vec<f64>>> {
             c.input_numbers(n, "the bounds of Range")
@@ -138,6 +144,26 @@ fn range(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     }
 }
 
+/// A range of which data gives a bound or the step.
+fn data_range(
+    c: &mut Call<'_>,
+    [start, limit, step]: [Tensor; 3],
+    dtype: DType,
+) -> OpResult<Vec<Tensor>> {
+    let length = c.difference(limit, start)?;
+    let (length, by) = (c.cast(length, DType::F64)?, c.cast(step, DType::F64)?);
+    let count = c.quotient(length, by)?;
+    let count = c.unary(UnaryOp::Ceil, count)?;
+    let count = c.with(BinaryOp::Max, count, 0.0)?;
+    let count = c.cast(count, DType::I64)?;
+    let name = c.extent_name(&c.output(0), 0);
+    let count = c.size(count, &name, 0, &Most::Unknown)?;
+    let at = coordinates(c, &[count], 0, DType::I64)?;
+    let at = c.cast(at, dtype)?;
+    let at = c.product(at, step)?;
+    Ok(vec![c.sum(at, start)?])
+}
+
 /// A known `Bool` tensor of a condition on coordinates.
 fn mask(c: &mut Call<'_>, shape: &[Dim], f: impl Fn(&[Dim]) -> (Cmp, Dim, Dim)) -> OpResult {
     let content = Content::make(shape, c.symbols(), |at, scope| {
@@ -169,15 +195,19 @@ fn trilu(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     if rank < 2 {
         return wrong(format!("rank {rank}, expected at least 2"));
     }
-    let k = match c.input_dims(1, "k of Trilu")? {
-        None => Dim::ZERO,
-        Some(k) => match k.as_slice() {
-            [k] => k.clone(),
-            _ => return wrong("k has to be a scalar"),
-        },
-    };
     let upper = c.flag("upper", true);
     let shape = c.shape(x)[rank - 2..].to_vec();
+    let k = match c.input_elements(1, "k of Trilu")?.as_deref() {
+        None => Dim::ZERO,
+        Some([Element::Known(k)]) => k.clone(),
+        Some([k @ Element::Data(_)]) => {
+            let k = c.element(k)?;
+            let keep = data_triangle(c, &shape, k, upper)?;
+            let zero = c.scalar_like(0.0, x);
+            return Ok(vec![c.select(keep, x, zero)?]);
+        }
+        Some(_) => return wrong("k has to be a scalar"),
+    };
     let keep = mask(c, &shape, |at| {
         let diagonal = &at[0] + &k;
         if upper { (Cmp::Le, diagonal, at[1].clone()) } else { (Cmp::Le, at[1].clone(), diagonal) }
@@ -186,18 +216,32 @@ fn trilu(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     Ok(vec![c.select(keep, x, zero)?])
 }
 
+/// The triangle from a diagonal on that data gives.
+fn data_triangle(c: &mut Call<'_>, shape: &[Dim], k: Tensor, upper: bool) -> OpResult {
+    let row = coordinates(c, &[shape[0].clone(), Dim::ONE], 0, DType::I64)?;
+    let column = coordinates(c, &[Dim::ONE, shape[1].clone()], 1, DType::I64)?;
+    let diagonal = c.sum(row, k)?;
+    let order = if upper { BinaryOp::Le } else { BinaryOp::Ge };
+    c.binary(order, diagonal, column)
+}
+
 /// Indices outside `-depth..depth` give a row of off-values.
 fn one_hot(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let (indices, values) = (c.x(0)?, c.x(2)?);
-    let depth = {
-        let t = c.x(1)?;
-        c.cast(t, DType::I64)?
-    };
-    let Some([depth]) = c.ints(depth).map(<[Dim; 1]>::try_from).and_then(Result::ok) else {
-        return depends("the depth of OneHot");
-    };
     let rank = c.rank(indices) + 1;
     let axis = c.axis_of(c.int("axis", -1), rank)?;
+    let depth = {
+        let t = c.x(1)?;
+        let t = c.cast(t, DType::I64)?;
+        match c.elements(t, "the depth of OneHot")?.as_slice() {
+            [Element::Known(depth)] => depth.clone(),
+            [Element::Data(t)] => {
+                let name = c.extent_name(&c.output(0), axis);
+                c.size(*t, &name, 0, &Most::Unknown)?
+            }
+            _ => return wrong("the depth has to be a scalar"),
+        }
+    };
     let indices = c.cast(indices, DType::I64)?;
     let negative = c.with(BinaryOp::Lt, indices, 0.0)?;
     let size = c.dims(std::slice::from_ref(&depth));
@@ -216,7 +260,7 @@ fn one_hot(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 
 /// `Σ ±a[k] cos(2πk n / N)`, signs alternating.
 fn window(c: &mut Call<'_>, terms: &[f64]) -> OpResult<Vec<Tensor>> {
-    let Some(size) = c.input_dims(0, "the size of a window")? else {
+    let Some(size) = c.output_sizes(0, "the size of a window")? else {
         return wrong("the size is missing");
     };
     let [size] = size.as_slice() else { return wrong("the size has to be a scalar") };

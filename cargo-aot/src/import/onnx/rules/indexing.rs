@@ -1,8 +1,7 @@
 //! Elements by index.
 
-use super::super::builder::{OpResult, Tensor, unsupported, wrong};
-use super::super::call::{Call, depends};
-use super::super::known::{Content, Elem};
+use super::super::builder::{OpResult, Tensor, wrong};
+use super::super::call::Call;
 use super::table::{Entry, onnx};
 use aot_ir::op::{BinaryOp, ScatterReduction};
 use aot_ir::{DType, Dim, Op};
@@ -34,8 +33,6 @@ pub(super) const RULES: &[Entry] = &[
     }),
     onnx("TensorScatter", tensor_scatter),
     onnx("ReverseSequence", reverse_sequence),
-    onnx("Compress", compress),
-    onnx("NonZero", non_zero),
 ];
 
 fn reduction(c: &Call<'_>) -> OpResult<ScatterReduction> {
@@ -101,72 +98,4 @@ fn reverse_sequence(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let reversed = c.binary(BinaryOp::Lt, at, lengths)?;
     let from = c.select(reversed, mirrored, at)?;
     Ok(vec![c.gather_elements(x, from, time)?])
-}
-
-fn compress(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    let (mut x, condition) = (c.x(0)?, c.x(1)?);
-    let Some(keep) = c.numbers(condition) else { return depends("the condition of Compress") };
-    let axis = match c.int_opt("axis") {
-        Some(axis) => c.axis_of(axis, c.rank(x))?,
-        None => {
-            let flat = super::shape::product(c.shape(x));
-            x = c.reshape(x, &[flat])?;
-            0
-        }
-    };
-    let kept = keep.iter().enumerate().filter(|(_, k)| **k != 0.0);
-    let indices: Vec<Dim> = kept.map(|(i, _)| Dim::from(i as i64)).collect();
-    let indices = c.dims(&indices);
-    Ok(vec![c.gather(x, indices, axis)?])
-}
-
-/// Where all elements are known: their coordinates, one row per axis.
-fn non_zero(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    let x = c.x(0)?;
-    let shape = c.shape(x).to_vec();
-    let rank = shape.len() as i64;
-    let Some(content) = c.content(x) else { return depends("the number of results of NonZero") };
-    if let Some(value) = content.uniform().and_then(Elem::as_const) {
-        // All or none: as many results as elements, or none.
-        let count = if value == 0.0 { Dim::ZERO } else { super::shape::product(&shape) };
-        let found = Content::make(&[rank.into(), count], c.symbols(), |at, scope| {
-            let axis = usize::try_from(at[0].as_const()?).ok()?;
-            let mut flat = at[1].clone();
-            let mut here = Dim::ZERO;
-            for extent in shape[axis..].iter().rev() {
-                here = scope.modulo(&flat, extent);
-                flat = scope.floor_div(&flat, extent);
-            }
-            Some(Elem::Int(here))
-        });
-        if rank == 1 && found.is_none() {
-            return match Content::make(
-                &[Dim::ONE, super::shape::product(&shape)],
-                c.symbols(),
-                |at, _| Some(Elem::Int(at[1].clone())),
-            ) {
-                Some(content) => Ok(vec![c.known(DType::I64, content)]),
-                None => depends("the number of results of NonZero"),
-            };
-        }
-        return match found {
-            Some(content) => Ok(vec![c.known(DType::I64, content)]),
-            None => unsupported("the places that NonZero finds are too complicated"),
-        };
-    }
-    let values = c.numbers(x);
-    let (Some(values), Some(extents)) =
-        (values, shape.iter().map(Dim::as_const).collect::<Option<Vec<_>>>())
-    else {
-        return depends("the number of results of NonZero");
-    };
-    let places: Vec<i64> =
-        (0..values.len()).filter(|&i| values[i] != 0.0).map(|i| i as i64).collect();
-    let mut rows = Vec::new();
-    for axis in 0..extents.len() {
-        let stride: i64 = extents[axis + 1..].iter().product();
-        rows.extend(places.iter().map(|p| Dim::from(p / stride % extents[axis])));
-    }
-    let rows = c.dims(&rows);
-    Ok(vec![c.reshape(rows, &[rank.into(), Dim::from(places.len() as i64)])?])
 }

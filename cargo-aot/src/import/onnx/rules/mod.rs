@@ -25,9 +25,11 @@ mod reduction;
 mod regions;
 mod resample;
 mod resize;
+mod selection;
 mod shape;
 mod signal;
 mod slicing;
+mod suppression;
 mod table;
 mod trees;
 

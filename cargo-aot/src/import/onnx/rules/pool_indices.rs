@@ -121,7 +121,7 @@ pub(super) fn max_unpool(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let reduction = ScatterReduction::None;
     let full = c.op(Op::ScatterElements { axis: 0, reduction }, &[empty, indices, flat])?;
     let full = c.reshape(full, &shape)?;
-    let asked = match c.input_dims(2, "the output shape of MaxUnpool")? {
+    let asked = match c.output_sizes(2, "the output shape of MaxUnpool")? {
         None => return Ok(vec![full]),
         Some(asked) if asked.len() == from.len() => asked,
         Some(asked) => return wrong(format!("the output shape has {} axes", asked.len())),

@@ -1,6 +1,6 @@
 //! Reductions, running sums, extrema and their places.
 
-use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{Most, OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use super::table::{Entry, onnx};
 use aot_ir::op::{BinaryOp, ReduceOp, ScanOp, UnaryOp};
@@ -117,7 +117,7 @@ fn cumulate(c: &mut Call<'_>, op: ScanOp) -> OpResult<Vec<Tensor>> {
 }
 
 /// Most elements that are ranked.
-const MAX_RANKED: i64 = 4096;
+pub(super) const MAX_RANKED: i64 = 4096;
 
 /// By ranks: an element's place in the result is the number of elements that come before it.
 fn top_k(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
@@ -127,7 +127,8 @@ fn top_k(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let k = if c.opset < 10 {
         Dim::from(c.int("k", 1))
     } else {
-        match c.input_dims(1, "k of TopK")?.as_deref() {
+        let most = Most::Valid(c.shape(x)[axis].clone());
+        match c.input_sizes(1, "k of TopK", 0, &most)?.as_deref() {
             Some([k]) => k.clone(),
             _ => return wrong("k has to be a scalar"),
         }

@@ -1,6 +1,6 @@
 //! Resize and its predecessors.
 
-use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{Most, OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use super::super::known::Elem;
 use super::resample::{self, Resampled};
@@ -129,7 +129,7 @@ fn resize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         let found = extents(c, &part, &scales)?;
         axes.iter().zip(found).for_each(|(&a, found)| all[a] = found);
     } else {
-        let Some(sizes) = c.input_dims(3, "the sizes of Resize")? else {
+        let Some(sizes) = c.input_sizes(3, "the sizes of Resize", 1, &Most::Unknown)? else {
             return wrong("scales and sizes are missing");
         };
         if sizes.len() != axes.len() {

@@ -1,9 +1,10 @@
 //! Shapes as data, and rearrangements that keep every element.
 
-use super::super::builder::{OpResult, Tensor, wrong};
+use super::super::builder::{Element, Most, OpResult, Tensor, wrong};
 use super::super::call::{Call, depends};
 use super::table::{Entry, onnx, since};
 use aot_ir::dim::Cmp;
+use aot_ir::op::{BinaryOp, UnaryOp};
 use aot_ir::{DType, Dim};
 
 pub(super) const RULES: &[Entry] = &[
@@ -42,12 +43,18 @@ fn shape(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 
 fn reshape(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
-    let target = if c.opset < 5 {
-        c.ints_attr("shape").map(|s| s.into_iter().map(Dim::from).collect())
+    let target: Option<Vec<Element>> = if c.opset < 5 {
+        let known = |d: i64| Element::Known(d.into());
+        c.ints_attr("shape").map(|s| s.into_iter().map(known).collect())
     } else {
-        c.input_dims(1, "the shape of Reshape")?
+        c.input_elements(1, "the shape of Reshape")?
     };
-    let Some(mut target) = target else { return wrong("the new shape is missing") };
+    let Some(target) = target else { return wrong("the new shape is missing") };
+    let known: Option<Vec<Dim>> = target.iter().map(|e| e.known().cloned()).collect();
+    let Some(mut target) = known else {
+        let target = data_shape(c, x, &target)?;
+        return Ok(vec![c.reshape(x, &target)?]);
+    };
     if target.len() > super::super::tensor::MAX_RANK {
         return wrong(format!("the new shape has {} axes", target.len()));
     }
@@ -83,6 +90,60 @@ fn reshape(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         target[axis] = scope.floor_div(&all, &rest);
     }
     Ok(vec![c.reshape(x, &target)?])
+}
+
+/// The new shape where data gives some of it; its elements are at most as many as the tensor's.
+fn data_shape(c: &mut Call<'_>, x: Tensor, target: &[Element]) -> OpResult<Vec<Dim>> {
+    let old = c.shape(x).to_vec();
+    let keep_zeros = c.flag("allowzero", false);
+    let (output, total) = (c.output(0), product(&old));
+    // Of nothing, extents may be anything beside one of 0.
+    let most = if total.is(0) { Most::Unknown } else { Most::Valid(total.clone()) };
+    // Extents as data, -1 where one is to be found.
+    let (mut extents, mut all, mut free) = (Vec::new(), None, None);
+    for (axis, element) in target.iter().enumerate() {
+        let extent = match (element, old.get(axis)) {
+            (Element::Known(d), Some(copied)) if d.is(0) && !keep_zeros => {
+                c.element(&Element::Known(copied.clone()))?
+            }
+            (Element::Data(_), Some(copied)) if !keep_zeros => {
+                let given = c.element(element)?;
+                let zero = c.with(BinaryOp::Eq, given, 0.0)?;
+                let copied = c.element(&Element::Known(copied.clone()))?;
+                c.select(zero, copied, given)?
+            }
+            _ => c.element(element)?,
+        };
+        if element.known().is_some_and(|d| d.is(-1)) && free.replace(axis).is_some() {
+            return wrong("the new shape has -1 twice");
+        }
+        all = Some(match all {
+            None => extent,
+            Some(all) => c.product(all, extent)?,
+        });
+        extents.push(extent);
+    }
+    // With one of -1, the others make up the product's opposite.
+    let Some(all) = all else { return Ok(Vec::new()) };
+    let others = c.unary(UnaryOp::Neg, all)?;
+    let others = c.with(BinaryOp::Max, others, 1.0)?;
+    let elements = c.element(&Element::Known(total.clone()))?;
+    let found = c.quotient(elements, others)?;
+    let mut shape = Vec::with_capacity(extents.len());
+    for (axis, (extent, element)) in extents.into_iter().zip(target).enumerate() {
+        let extent = match element {
+            Element::Known(d) if d.is(-1) => found,
+            Element::Known(_) => extent,
+            Element::Data(_) if free.is_some() => extent,
+            Element::Data(_) => {
+                let open = c.with(BinaryOp::Eq, extent, -1.0)?;
+                c.select(open, found, extent)?
+            }
+        };
+        let name = c.extent_name(&output, axis);
+        shape.push(c.size(extent, &name, 0, &most)?);
+    }
+    Ok(shape)
 }
 
 fn flatten(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
@@ -127,16 +188,31 @@ fn transpose(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 
 fn expand(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
-    let Some(target) = c.input_dims(1, "the shape of Expand")? else {
+    let Some(target) = c.input_elements(1, "the shape of Expand")? else {
         return wrong("the shape is missing");
     };
-    let shape = c.broadcast(c.shape(x), &target)?;
+    let (old, output) = (c.shape(x).to_vec(), c.output(0));
+    let rank = target.len().max(old.len());
+    let mut elements = Vec::new();
+    for (i, element) in target.iter().enumerate() {
+        let axis = rank - target.len() + i;
+        let own = (axis + old.len()).checked_sub(rank).and_then(|i| old.get(i));
+        elements.push(match (element, own) {
+            // Data can only say 1, or what the extent is.
+            (Element::Data(_), Some(own)) if !own.is(1) => Element::Known(own.clone()),
+            _ => element.clone(),
+        });
+    }
+    let axes = rank - target.len()..rank;
+    let names: Vec<String> = axes.map(|axis| c.extent_name(&output, axis)).collect();
+    let target = c.sizes(&elements, 0, &Most::Unknown, &names)?;
+    let shape = c.broadcast(&old, &target)?;
     Ok(vec![c.expand(x, &shape)?])
 }
 
 fn tile(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let mut x = c.x(0)?;
-    let Some(repeats) = c.input_dims(1, "the repeats of Tile")? else {
+    let Some(repeats) = c.input_sizes(1, "the repeats of Tile", 0, &Most::Unknown)? else {
         return wrong("repeats are missing");
     };
     let old = c.shape(x).to_vec();
@@ -193,9 +269,8 @@ fn space_to_depth(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 /// `grid[n, .., d] = theta[n, d, :] · (x, y, .., 1)`, coordinates over -1..1.
 fn affine_grid(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     use aot_ir::Op;
-    use aot_ir::op::BinaryOp;
     let theta = c.x(0)?;
-    let Some(size) = c.input_dims(1, "the size of AffineGrid")? else {
+    let Some(size) = c.input_sizes(1, "the size of AffineGrid", 0, &Most::Unknown)? else {
         return depends("the size of AffineGrid");
     };
     if !matches!(size.len(), 4 | 5) {

@@ -1,6 +1,6 @@
 //! Fourier transforms, as products with matrices of roots of unity.
 
-use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{Most, OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use super::super::known::{Content, Elem};
 use super::table::{Entry, onnx};
@@ -137,7 +137,12 @@ pub(super) fn transform(
 
 /// One integer, which may be an expression of run-time sizes.
 fn one_dim(c: &mut Call<'_>, n: usize, what: &str) -> OpResult<Option<Dim>> {
-    match c.input_dims(n, what)?.as_deref() {
+    let found = c.input_dims(n, what)?;
+    only(found.as_deref(), what)
+}
+
+fn only(found: Option<&[Dim]>, what: &str) -> OpResult<Option<Dim>> {
+    match found {
         None => Ok(None),
         Some([one]) => Ok(Some(one.clone())),
         Some(_) => wrong(format!("{what} has to be one number")),
@@ -179,7 +184,9 @@ fn dft(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     if axis == rank - 1 {
         return wrong("the axis can't be the last one, which holds the parts of numbers");
     }
-    let length = match one_dim(c, 1, "the length of DFT")? {
+    let what = "the length of DFT";
+    let length = c.input_sizes(1, what, 0, &Most::Unknown)?;
+    let length = match only(length.as_deref(), what)? {
         Some(length) => length,
         None => c.shape(x)[axis].clone(),
     };

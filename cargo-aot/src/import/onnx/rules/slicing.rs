@@ -1,11 +1,11 @@
 //! Parts of tensors, and tensors of parts.
 
-use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{Element, Most, OpResult, Tensor, wrong};
 use super::super::call::Call;
 use super::table::{Entry, onnx};
 use aot_ir::dim::Cmp;
-use aot_ir::op::PadMode;
-use aot_ir::{Dim, Scalar, Scope};
+use aot_ir::op::{BinaryOp, PadMode};
+use aot_ir::{DType, Dim, Scalar, Scope};
 
 pub(super) const RULES: &[Entry] = &[
     onnx("Slice", slice),
@@ -33,12 +33,15 @@ fn slice(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     let rank = c.rank(x);
     let (starts, ends, axes, steps) = if c.opset < 10 {
-        let dims = |list: Option<Vec<i64>>| list.map(|l| l.into_iter().map(Dim::from).collect());
+        let known = |d: i64| Element::Known(d.into());
+        let dims = |list: Option<Vec<i64>>| -> Option<Vec<Element>> {
+            list.map(|l| l.into_iter().map(known).collect())
+        };
         (dims(c.ints_attr("starts")), dims(c.ints_attr("ends")), c.ints_attr("axes"), None)
     } else {
         (
-            c.input_dims(1, "the start of Slice")?,
-            c.input_dims(2, "the end of Slice")?,
+            c.input_elements(1, "the start of Slice")?,
+            c.input_elements(2, "the end of Slice")?,
             c.input_ints(3, "the axes of Slice")?,
             c.input_ints(4, "the steps of Slice")?,
         )
@@ -59,8 +62,13 @@ fn slice(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         if step == 0 || step == i64::MIN {
             return wrong("a step of 0 or too far");
         }
+        let (Element::Known(start), Element::Known(end)) = (&starts[i], &ends[i]) else {
+            (from[axis], sizes[axis]) = data_window(c, &starts[i], &ends[i], extent, axis, step)?;
+            by[axis] = step;
+            continue;
+        };
         let scope = c.scope();
-        let (start, end) = (wrap(&starts[i], extent, &scope), wrap(&ends[i], extent, &scope));
+        let (start, end) = (wrap(start, extent, &scope), wrap(end, extent, &scope));
         let size;
         (from[axis], size) = if step > 0 {
             let start = clamp(&start, &Dim::ZERO, extent, &scope);
@@ -80,6 +88,39 @@ fn slice(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     Ok(vec![c.slice(x, &from, &sizes, &by)?])
 }
 
+/// Start and size of a slice along an axis of which data gives an end.
+fn data_window(
+    c: &mut Call<'_>,
+    start: &Element,
+    end: &Element,
+    extent: &Dim,
+    axis: usize,
+    step: i64,
+) -> OpResult<(Dim, Dim)> {
+    let length = c.element(&Element::Known(extent.clone()))?;
+    let (low, high) = if step > 0 { (0, extent.clone()) } else { (-1, extent - 1) };
+    let high = c.element(&Element::Known(high))?;
+    let mut ends = Vec::new();
+    for (element, low) in [(start, low.max(0)), (end, low)] {
+        let given = c.element(element)?;
+        let negative = c.with(BinaryOp::Lt, given, 0.0)?;
+        let wrapped = c.sum(given, length)?;
+        let at = c.select(negative, wrapped, given)?;
+        let at = c.with(BinaryOp::Max, at, low as f64)?;
+        ends.push(c.binary(BinaryOp::Min, at, high)?);
+    }
+    let (from, to) = if step > 0 { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+    let size = c.difference(to, from)?;
+    let stride = step.saturating_abs();
+    let size = c.with(BinaryOp::Add, size, (stride - 1) as f64)?;
+    let size = c.with(BinaryOp::Max, size, 0.0)?;
+    let size = c.with(BinaryOp::Div, size, stride as f64)?;
+    let name = c.extent_name(&c.output(0), axis);
+    let start = c.size(ends[0], &format!("{name}_start"), 0, &Most::Proved(extent.clone()))?;
+    let size = c.size(size, &name, 0, &Most::Proved(extent.clone()))?;
+    Ok((start, size))
+}
+
 fn split(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     let axis = c.axis(x, 0)?;
@@ -87,7 +128,8 @@ fn split(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let sizes = if c.opset < 13 {
         c.ints_attr("split").map(|l| l.into_iter().map(Dim::from).collect())
     } else {
-        c.input_dims(1, "the sizes of Split")?
+        let most = Most::Valid(extent.clone());
+        c.input_sizes(1, "the sizes of Split", 0, &most)?
     };
     let sizes = match sizes {
         Some(sizes) => sizes,
@@ -111,16 +153,21 @@ fn split(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 fn pad(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     let rank = c.rank(x);
+    // A value that data gives is put in afterwards.
+    let mut filling = None;
     let (pads, value) = if c.opset < 11 {
         let pads = c.ints_attr("pads").map(|l| l.into_iter().map(Dim::from).collect());
         (pads, c.float("value", 0.0))
     } else {
-        let pads = c.input_dims(1, "the pads of Pad")?;
+        let pads = c.input_sizes(1, "the pads of Pad", -1, &Most::Unknown)?;
         let value = match c.opt(2) {
             None => 0.0,
             Some(t) => match c.uniform(t) {
                 Some(v) => v,
-                None => return unsupported("the value that Pad adds is no constant"),
+                None => {
+                    filling = Some(t);
+                    0.0
+                }
             },
         };
         (pads, value)
@@ -137,6 +184,22 @@ fn pad(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     for (i, &axis) in axes.iter().enumerate() {
         low[axis] = pads[i].clone();
         high[axis] = pads[axes.len() + i].clone();
+    }
+    if let Some(filling) = filling
+        && c.text("mode", "constant") == "constant"
+    {
+        let whole = c.scalar(1.0, DType::Bool);
+        let shape = c.shape(x).to_vec();
+        let whole = c.expand(whole, &shape)?;
+        let inside = c.pad(whole, &low, &high, PadMode::Constant(Scalar::Bool(false)))?;
+        let zero = match c.dtype(x) {
+            DType::Bool => Scalar::Bool(false),
+            t if t.is_float() => Scalar::Float(0.0),
+            _ => Scalar::Int(0),
+        };
+        let padded = c.pad(x, &low, &high, PadMode::Constant(zero))?;
+        let filling = c.reshape(filling, &[])?;
+        return Ok(vec![c.select(inside, padded, filling)?]);
     }
     let mode = match c.text("mode", "constant").as_str() {
         "constant" => PadMode::Constant(match c.dtype(x) {
@@ -156,7 +219,8 @@ fn pad(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
 fn center_crop_pad(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     let rank = c.rank(x);
-    let Some(target) = c.input_dims(1, "the shape of CenterCropPad")? else {
+    let most = Most::Unknown;
+    let Some(target) = c.input_sizes(1, "the shape of CenterCropPad", 0, &most)? else {
         return wrong("the shape is missing");
     };
     let axes = match c.ints_attr("axes") {

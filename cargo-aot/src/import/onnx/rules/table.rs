@@ -69,9 +69,11 @@ const FAMILIES: &[&[Entry]] = &[
     super::reduction::RULES,
     super::regions::RULES,
     super::resize::RULES,
+    super::selection::RULES,
     super::shape::RULES,
     super::signal::RULES,
     super::slicing::RULES,
+    super::suppression::RULES,
     super::trees::RULES,
 ];
 

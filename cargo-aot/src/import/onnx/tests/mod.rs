@@ -8,3 +8,4 @@ mod limits;
 mod sequences;
 mod shapes;
 mod signal;
+mod sizes;

@@ -1,0 +1,265 @@
+//! One run of a program.
+
+// Copies are put into the stream; see `Execution::copy`.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use aot_ir::SymId;
+
+use super::context::Context;
+use super::driver::{Copy, Work, execute};
+use super::evaluate::{Evaluated, Layout};
+use super::replay::Run;
+use super::{CudaModel, Stream};
+use crate::Result;
+use crate::device::Memory;
+use crate::loaded::{Known, Signature, Sizes};
+use crate::ports::{InputData, InputRef, OutputData, OutputRef};
+use crate::program::{BufferId, Step};
+
+/// A run that is going on.
+pub(super) struct Execution<'r> {
+    model: &'r CudaModel,
+    signature: &'r Signature,
+    sizes: &'r Sizes,
+    layout: Layout<'r>,
+    /// Sizes known so far.
+    known: Known,
+    context: &'r mut Context,
+    stream: Arc<Stream>,
+    /// Addresses.
+    inputs: Vec<u64>,
+    /// Addresses; 0 of outputs whose size is not known yet.
+    outputs: Vec<u64>,
+    /// Whether an output has its place.
+    placed: Vec<bool>,
+}
+
+/// Where inputs and outputs of the host lie in staging memory.
+struct Staging {
+    inputs: Range<usize>,
+    outputs: Range<usize>,
+    /// By output.
+    starts: Vec<usize>,
+}
+
+impl<'r> Execution<'r> {
+    pub(super) fn new(
+        model: &'r CudaModel,
+        signature: &'r Signature,
+        sizes: &'r Sizes,
+        layout: Layout<'r>,
+        context: &'r mut Context,
+        stream: Arc<Stream>,
+    ) -> Self {
+        Self {
+            model,
+            signature,
+            sizes,
+            layout,
+            known: Known::new(&signature.symbols, sizes.atoms()),
+            context,
+            stream,
+            inputs: Vec::new(),
+            outputs: vec![0; signature.outputs.len()],
+            placed: vec![false; signature.outputs.len()],
+        }
+    }
+
+    /// Puts the run into the stream, and waits for it if an output is on the host.
+    pub(super) fn whole(
+        &mut self,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<()> {
+        self.context.reserve_arena(self.layout.arena())?;
+        let staging = self.stage(inputs, outputs)?;
+        self.place_outputs(outputs, &staging)?;
+        self.steps(outputs, &staging)?;
+        self.finish(inputs, outputs, &staging)
+    }
+
+    /// Has memory for what is on the host, as far as its size is known, and puts inputs where uploads begin.
+    fn stage(&mut self, inputs: &[InputRef<'_>], outputs: &[OutputRef<'_>]) -> Result<Staging> {
+        let host_inputs = inputs.iter().map(|i| match &i.data {
+            InputData::Host(bytes) => bytes.len(),
+            InputData::Device(_) => 0,
+        });
+        let host_outputs = outputs.iter().enumerate().map(|(i, o)| match &o.data {
+            OutputData::Host(_) if !self.sizes.is_open(i) => byte_length(o),
+            _ => 0,
+        });
+        let lengths: Vec<usize> = host_inputs.chain(host_outputs).collect();
+        let mut starts = self.context.reserve_staging(&lengths)?;
+        if let Some(last) = &self.context.last {
+            self.stream.wait(last)?;
+        }
+        for (input, start) in inputs.iter().zip(&starts) {
+            self.inputs.push(match &input.data {
+                InputData::Host(bytes) => self.context.stage(*start, bytes),
+                InputData::Device(Memory::Cuda(shared)) => {
+                    self.model.check_gpu(shared.gpu(), "an input")?;
+                    shared.before_read(&self.stream)?;
+                    shared.address()
+                }
+                InputData::Device(Memory::Host(_)) => {
+                    return Err(self.model.elsewhere("an input"));
+                }
+            });
+        }
+        let (middle, end) = (starts[inputs.len()], starts[lengths.len()]);
+        let starts = starts.drain(inputs.len()..lengths.len()).collect();
+        Ok(Staging { inputs: 0..middle, outputs: middle..end, starts })
+    }
+
+    /// Gives memory to the outputs whose size has become known.
+    fn place_outputs(&mut self, outputs: &mut [OutputRef<'_>], staging: &Staging) -> Result<()> {
+        let ports = &self.signature.outputs;
+        for (i, (output, port)) in outputs.iter_mut().zip(ports).enumerate() {
+            if self.placed[i] || !self.known.has_all(&port.shape) {
+                continue;
+            }
+            if self.sizes.is_open(i) {
+                output.resize(&port.name, self.signature.shape(port, &self.known)?)?;
+            }
+            let bytes = byte_length(output);
+            self.placed[i] = true;
+            self.outputs[i] = match &output.data {
+                OutputData::Host(_) if self.sizes.is_open(i) => {
+                    self.context.reserve_late(i, bytes)?
+                }
+                OutputData::Host(_) => self.context.staged_address(staging.starts[i]),
+                OutputData::Device { memory: Memory::Cuda(shared), .. } => {
+                    self.model.check_gpu(shared.gpu(), "an output")?;
+                    shared.before_write(&self.stream)?;
+                    shared.address()
+                }
+                OutputData::Device { memory: Memory::Host(_), .. } => {
+                    return Err(self.model.elsewhere("an output"));
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Launches everything, waiting where a size is read.
+    fn steps(&mut self, outputs: &mut [OutputRef<'_>], staging: &Staging) -> Result<()> {
+        let model = self.model;
+        let (first, mut rest) = up_to_reading(&model.program().steps);
+        let evaluated = match self.sizes.launches.get() {
+            Some(evaluated) => evaluated,
+            None => {
+                let evaluated = model.evaluate(&self.layout, first, self.sizes.atoms())?;
+                self.sizes.launches.get_or_init(|| evaluated)
+            }
+        };
+        let upload = self.context.upload(staging.inputs.clone());
+        if rest.is_empty() {
+            let download = self.context.download(staging.outputs.clone());
+            let places = self.context.places(&self.inputs, &self.outputs);
+            let run = Run { upload, download, ..model.whole(evaluated, places) };
+            return self.context.replays.run(model.gpu(), &self.stream, &run);
+        }
+        self.submit(evaluated, upload)?;
+        while !rest.is_empty() {
+            let sizes = rest.iter().map_while(|step| match step {
+                Step::ReadBack { symbol, buffer } => Some((*symbol, *buffer)),
+                _ => None,
+            });
+            let sizes: Vec<(SymId, BufferId)> = sizes.collect();
+            self.read(&sizes)?;
+            self.place_outputs(outputs, staging)?;
+            let (next, later) = up_to_reading(&rest[sizes.len()..]);
+            let evaluated = model.evaluate(&self.layout, next, self.known.atoms())?;
+            self.submit(&evaluated, None)?;
+            rest = later;
+        }
+        if let Some(download) = self.context.download(staging.outputs.clone()) {
+            self.copy(download)?;
+        }
+        for (i, output) in outputs.iter().enumerate() {
+            if let OutputData::Host(_) = &output.data
+                && self.sizes.is_open(i)
+                && let Some(download) = self.context.download_late(i, byte_length(output))
+            {
+                self.copy(download)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&self, evaluated: &Evaluated, upload: Option<Copy>) -> Result<()> {
+        let places = self.context.places(&self.inputs, &self.outputs);
+        Run { upload, ..self.model.whole(evaluated, places) }.submit(&self.stream)
+    }
+
+    fn copy(&self, copy: Copy) -> Result<()> {
+        // SAFETY: both ends lie in the run's own memory or in a buffer of the program, as long as the program says,
+        // and stay until the event after this run has happened.
+        unsafe { execute(&self.stream, &Work::Copy(copy)) }
+    }
+
+    /// Waits for the stream and binds symbols to the sizes that it computed.
+    fn read(&mut self, sizes: &[(SymId, BufferId)]) -> Result<()> {
+        let mut addresses = Vec::with_capacity(sizes.len());
+        for (_, buffer) in sizes {
+            let place = self.layout.place(*buffer)?;
+            addresses.push(self.context.places(&self.inputs, &self.outputs).address(place));
+        }
+        for copy in self.context.download_words(&addresses)? {
+            self.copy(copy)?;
+        }
+        self.stream.synchronize()?;
+        for ((symbol, _), size) in sizes.iter().zip(self.context.words(sizes.len())) {
+            self.signature.bind_in_run(&mut self.known, *symbol, size)?;
+        }
+        Ok(())
+    }
+
+    /// Says when tensors may be used again, and waits for outputs on the host.
+    fn finish(
+        &mut self,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+        staging: &Staging,
+    ) -> Result<()> {
+        let done = self.stream.record()?;
+        self.context.last = Some(done.clone());
+        for input in inputs {
+            if let InputData::Device(Memory::Cuda(shared)) = &input.data {
+                shared.after_read(&done)?;
+            }
+        }
+        for output in outputs.iter() {
+            if let OutputData::Device { memory: Memory::Cuda(shared), .. } = &output.data {
+                shared.after_write(&done)?;
+            }
+        }
+        if outputs.iter().any(|o| matches!(o.data, OutputData::Host(_))) {
+            done.synchronize()?;
+            for (i, output) in outputs.iter_mut().enumerate() {
+                let bytes = byte_length(output);
+                if let OutputData::Host(sink) = &mut output.data {
+                    sink.store(match self.sizes.is_open(i) {
+                        true => self.context.fetched_late(i, bytes),
+                        false => self.context.fetched(staging.starts[i], bytes),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The steps before the next that reads a size, and the others.
+fn up_to_reading(steps: &[Step]) -> (&[Step], &[Step]) {
+    let next = steps.iter().position(|step| matches!(step, Step::ReadBack { .. }));
+    steps.split_at(next.unwrap_or(steps.len()))
+}
+
+fn byte_length(output: &OutputRef<'_>) -> usize {
+    let elements = output.shape().iter().fold(1u64, |n, d| n.saturating_mul(*d as u64));
+    output.dtype.bytes_for(elements).map_or(0, |b| b as usize)
+}
