@@ -98,7 +98,9 @@ impl<'a, 'g> Paddings<'a, 'g> {
             let at = self.anchor_axis(anchor, value, axis);
             return at.is_some_and(|axis| self.extends(anchor, axis));
         }
-        let Op::Concat { axis: along } = graph[id].op else { return true };
+        let Op::Concat { axis: along } = graph[id].op else {
+            return self.a.role(id) == Role::Inline;
+        };
         // Its operands are computed in place, or copied.
         let parts = graph[id].inputs.iter().filter(|v| !graph[**v].shape[along].is(0));
         let parts: Vec<ValueId> = parts.copied().collect();
