@@ -127,12 +127,28 @@ impl Case {
     }
 
     /// Runs the case on the reference executor.
-    pub fn run(&self, sizes: Sizes) -> Outcome {
+    pub fn run(&self, sizes: Sizes) -> Report {
         let trials = match self.trials(sizes) {
             Ok(trials) => trials,
-            Err(outcome) => return outcome,
+            Err(outcome) => return Report { outcome, fixed: false, constant: false },
         };
         let outcomes = trials.iter().map(Trial::run);
-        outcomes.into_iter().find(|o| *o != Outcome::Passed).unwrap_or(Outcome::Passed)
+        let outcome = outcomes.into_iter().find(|o| *o != Outcome::Passed);
+        Report {
+            outcome: outcome.unwrap_or(Outcome::Passed),
+            fixed: trials.iter().any(|t| !t.fixed.is_empty()),
+            constant: trials.iter().any(Trial::is_constant),
+        }
     }
+}
+
+/// How a case went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The first of its trials that did not pass, or that they did.
+    pub outcome: Outcome,
+    /// Inputs were fixed at build.
+    pub fixed: bool,
+    /// All inputs were.
+    pub constant: bool,
 }

@@ -10,7 +10,7 @@ mod import;
 mod listed;
 mod outcome;
 
-pub use case::{Case, Suite, cases};
+pub use case::{Case, Report, Suite, cases};
 pub use import::{Sizes, Trial};
 pub use listed::listed;
 pub use outcome::Outcome;

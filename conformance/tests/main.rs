@@ -17,7 +17,7 @@ fn assets() -> PathBuf {
 fn outcomes(sizes: Sizes, suites: &[Suite]) -> BTreeMap<String, Outcome> {
     let suite = |suite: &Suite| cases(&assets(), *suite).expect("the cases can be listed");
     let all: Vec<Case> = suites.iter().flat_map(suite).collect();
-    all.par_iter().map(|case| (case.name.clone(), case.run(sizes))).collect()
+    all.par_iter().map(|case| (case.name.clone(), case.run(sizes).outcome)).collect()
 }
 
 /// What is listed does not pass, and everything else does.

@@ -78,13 +78,7 @@ struct ContractionFma {
     const int in_band = block - band * n_blocks;
     const int first_m = (band + in_band % height) * kTileM, first_n = in_band / height * kTileN;
     const auto z = Problem::place(p, batch);
-    const int k_tiles_all = (Problem::k(p) + kTileK - 1) / kTileK;
-    int k_first = 0, k_tiles = k_tiles_all;
-    if constexpr (Problem::kSplit) {
-      const int share = (k_tiles_all + gridDim.y - 1) / gridDim.y;
-      k_first = min(static_cast<int>(blockIdx.y) * share, k_tiles_all);
-      k_tiles = min(share, k_tiles_all - k_first);
-    }
+    const int k_tiles = (Problem::k(p) + kTileK - 1) / kTileK;
 
     TileA a;
     TileB b;
@@ -99,8 +93,8 @@ struct ContractionFma {
     // Rows of this thread: runs of kRunM, 16 * kRunM apart; likewise columns.
     const int ty = threadIdx.x / 16, tx = threadIdx.x % 16;
     if (k_tiles > 0) {
-      a.fetch(p, z, k_first * kTileK);
-      b.fetch(p, z, k_first * kTileK);
+      a.fetch(p, z, 0);
+      b.fetch(p, z, 0);
       a.commit(shared);
       b.commit(shared + TileA::kPitch * kTileK);
     }
@@ -109,8 +103,8 @@ struct ContractionFma {
     for (int tile = 0; tile < k_tiles; ++tile) {
       const bool more = tile + 1 < k_tiles;
       if (more) {
-        a.fetch(p, z, (k_first + tile + 1) * kTileK);
-        b.fetch(p, z, (k_first + tile + 1) * kTileK);
+        a.fetch(p, z, (tile + 1) * kTileK);
+        b.fetch(p, z, (tile + 1) * kTileK);
       }
       const T* as = shared + tile % 2 * kStage;
       const T* bs = as + TileA::kPitch * kTileK;
@@ -132,13 +126,6 @@ struct ContractionFma {
         b.commit(to + TileA::kPitch * kTileK);
       }
       __syncthreads();
-    }
-
-    if constexpr (Problem::kSplit) {
-      if (gridDim.y > 1 && !sum_partials<kThreads>(p, Problem::partial(p), Problem::arrivals(p), &acc[0][0],
-                                                   Constant<kPerM * kPerN>())) {
-        return;
-      }
     }
 
     // Slices: one row of every thread, or one column of every thread; unrolled as in slice.cuh.

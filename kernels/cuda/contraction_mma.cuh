@@ -4,9 +4,8 @@
 // Shared memory: kStages * (A tile + B tile), reused by the slices of the result.
 // Registers: kTileM * kTileN / threads sums, and two steps' fragments.
 //
-// The generated struct Problem gives A, B, Out (see tile.cuh, slice.cuh), `m(p)`, `n(p)`, `k(p)`, `place(p, index)`
-// and kSplit: whether the grid's y splits k; then `partial(p)` and `arrivals(p)` are zeroed scratch
-// for sums and counters, and are left zeroed.
+// The generated struct Problem gives A, B, Out (see tile.cuh, slice.cuh), `m(p)`, `n(p)`, `k(p)` and
+// `place(p, index)`.
 
 template <class Problem, class Math, int kTileM, int kTileN, int kTileK, int kWarpsM, int kWarpsN, int kStages>
 struct ContractionMma {
@@ -33,13 +32,7 @@ struct ContractionMma {
     const int first_m = (band + in_band % height) * kTileM, first_n = in_band / height * kTileN;
     const auto z = Problem::place(p, batch);
 
-    const int k_tiles_all = (Problem::k(p) + kTileK - 1) / kTileK;
-    int k_first = 0, k_tiles = k_tiles_all;
-    if constexpr (Problem::kSplit) {
-      const int share = (k_tiles_all + gridDim.y - 1) / gridDim.y;
-      k_first = min(static_cast<int>(blockIdx.y) * share, k_tiles_all);
-      k_tiles = min(share, k_tiles_all - k_first);
-    }
+    const int k_tiles = (Problem::k(p) + kTileK - 1) / kTileK;
 
     const unsigned shared = shared_address(memory);
     TileA a;
@@ -58,8 +51,8 @@ struct ContractionMma {
     const auto fetch = [&](int tile) {
       const unsigned to = shared + tile % kStages * kStageBytes;
       if (tile < k_tiles) {
-        a.fetch(p, z, (k_first + tile) * kTileK, to);
-        b.fetch(p, z, (k_first + tile) * kTileK, to + TileA::kSharedBytes);
+        a.fetch(p, z, tile * kTileK, to);
+        b.fetch(p, z, tile * kTileK, to + TileA::kSharedBytes);
       }
       copy_async_commit();
     };
@@ -131,13 +124,6 @@ struct ContractionMma {
     }
     copy_async_wait<0>();
 
-    if constexpr (Problem::kSplit) {
-      if (gridDim.y > 1 &&
-          !sum_partials<kThreads>(p, Problem::partial(p), Problem::arrivals(p), &acc[0][0][0],
-                                  Constant<kMs * kNs * 4>())) {
-        return;
-      }
-    }
     store_accumulators<Out, kMs, kNs, kWarpsM, kWarpsN>(p, z, reinterpret_cast<float*>(memory), acc, first_m,
                                                         first_n, Problem::m(p), Problem::n(p));
   }

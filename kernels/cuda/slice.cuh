@@ -6,9 +6,6 @@
 //   kWidth                  elements of a run; divides the extent that it goes along
 //   store(p, z, m, n, acc)  does all stores of one run that starts at (m, n)
 
-template <int kValue>
-struct Constant {};
-
 // Stores lines of `kLine` elements; `where(line, at, m, n)` says where a run starts, false if out of range.
 template <class Out, int kLines, int kLine, int kPitch, int kThreads, class T, class Params, class Place,
           class Where>
@@ -81,35 +78,4 @@ __device__ __forceinline__ void store_accumulators(const Params& p, const Place&
       });
     }
   }
-}
-
-// Sums what the blocks of one grid column (blockIdx.x) hold, in the order of blockIdx.y whatever the order
-// in which they come. True in the block that came last, which then holds the sums; what was zero in
-// `partial` and `arrivals` is zero again.
-template <int kThreads, class T, class Params, int kCount>
-__device__ __forceinline__ bool sum_partials(const Params&, T* partial, unsigned* arrivals, T* acc,
-                                             Constant<kCount>) {
-  T* mine = partial + (static_cast<long long>(blockIdx.x) * gridDim.y) * (kThreads * kCount) + threadIdx.x;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) mine[(blockIdx.y * kCount + i) * kThreads] = acc[i];
-  __threadfence();
-  __shared__ unsigned before;
-  __syncthreads();
-  if (threadIdx.x == 0) before = atomicAdd(arrivals + blockIdx.x, 1u);
-  __syncthreads();
-  if (before != gridDim.y - 1) return false;
-  __threadfence();
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) acc[i] = 0;
-#pragma unroll 1
-  for (unsigned s = 0; s < gridDim.y; ++s) {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      T* at = mine + (s * kCount + i) * kThreads;
-      acc[i] += __ldcg(at);
-      *at = 0;
-    }
-  }
-  if (threadIdx.x == 0) arrivals[blockIdx.x] = 0;
-  return true;
 }

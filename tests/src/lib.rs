@@ -5,5 +5,6 @@ pub mod cases;
 pub mod compare;
 pub mod device;
 pub mod manifest;
+pub mod models;
 pub mod net;
 pub mod picture;

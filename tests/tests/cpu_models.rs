@@ -1,9 +1,10 @@
 //! Whole models on the reference executor against onnxruntime, as imported and after all passes.
 
-use crate::models::Model;
+use crate::models::imported;
 use crate::reference::{cases, relative_error};
 use aot_ir::exec::{Executor, Tensor};
 use aot_ir::{DType, Graph};
+use aot_tests::models::Model;
 use cargo_aot::passes;
 use std::time::Instant;
 
@@ -51,7 +52,7 @@ fn check(what: &str, graph: &Graph, name: &str, all: bool) {
 }
 
 fn both(name: &str) -> Graph {
-    let graph = Model::of(name).import();
+    let graph = imported(Model::of(name));
     check("imported", &graph, name, false);
     let after =
         passes::run(&graph, &passes::Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -1,9 +1,10 @@
 //! The groups of real models, interpreted through the planned arena, against the reference executor.
 
 use crate::groups::distances;
-use crate::models::Model;
+use crate::models::imported;
 use aot_ir::exec::Tensor;
 use aot_ir::{DType, Graph};
+use aot_tests::models::Model;
 use aot_tests::net::inputs;
 use cargo_aot::lower::{LowerOptions, Precision, lower};
 use cargo_aot::passes;
@@ -20,7 +21,7 @@ fn check(graph: &Graph, atoms: &[i64], inputs: &[Tensor], groups: usize) {
 /// Embeddings and one layer, with the padding mask as it is exported: some tokens of a row, none, all.
 #[test]
 fn a_layer_of_minilm_is_seven_groups() {
-    let mut graph = Model::of("minilm").import();
+    let mut graph = imported(Model::of("minilm"));
     let (end, _) = graph.values().find(|(_, v)| v.name == "layer_norm_2").unwrap();
     graph.outputs = vec![("layer".to_owned(), end)];
     let graph = passes::run(&graph, &passes::Options::default()).unwrap();
@@ -39,7 +40,7 @@ fn a_layer_of_minilm_is_seven_groups() {
 /// Ten squeeze-excite blocks among 62 convolutions, which pooling and scaling surround.
 #[test]
 fn text_detection_is_84_groups() {
-    let graph = Model::of("det").import();
+    let graph = imported(Model::of("det"));
     let graph = passes::run(&graph, &passes::Options::default()).unwrap();
     let sizes = [("n".to_owned(), 1), ("h".to_owned(), 32), ("w".to_owned(), 64)];
     let (atoms, tensors) = inputs(&graph, &sizes, 5);

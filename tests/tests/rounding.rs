@@ -1,10 +1,11 @@
 //! What f16 loses in a whole model, without a GPU: the graph with roundings where its plan has them, executed in
 //! binary64.
 
-use crate::models::Model;
+use crate::models::imported;
 use aot_ir::exec::{Executor, Tensor};
 use aot_ir::{DType, Def, Graph, Op, ValueId};
 use aot_tests::compare::distance;
+use aot_tests::models::Model;
 use aot_tests::net::Random;
 use aot_tests::picture::digits;
 use cargo_aot::lower::{LowerOptions, Precision, lower};
@@ -51,7 +52,7 @@ fn rounded(graph: &Graph, kept: &HashSet<ValueId>) -> Graph {
 /// Text is found where it is, with results near 1, and f16 changes them by little.
 #[test]
 fn text_detection_in_f16_is_close_where_there_is_text() {
-    let graph = Model::of("det").import();
+    let graph = imported(Model::of("det"));
     let graph = passes::run(&graph, &passes::Options::default()).unwrap();
     let options = LowerOptions { precision: Precision::F16, precision_for: Vec::new() };
     let plan = lower(&graph, &options).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use aot_conformance::{Case, Outcome, Sizes, Suite, cases, listed};
+use aot_conformance::{Case, Outcome, Report, Sizes, Suite, cases, listed};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -57,7 +57,8 @@ pub(crate) fn conformance(layout: &Layout, arguments: &Arguments) -> Result<()> 
         conformance_pack(layout, &dir, &arguments.targets, &all, sizes)?;
         return process::run(&mut std::process::Command::new(dir.join("run.sh")), "");
     }
-    let results: Vec<Row> = all.par_iter().map(|case| Row::of(case, sizes)).collect();
+    let results: Vec<Row> =
+        all.par_iter().map(|case| Row { case, report: case.run(sizes) }).collect();
     if let Some(file) = &arguments.json {
         let json = serde_json::to_string_pretty(&results.iter().map(Row::json).collect::<Vec<_>>())
             .map_err(|e| Error::Other(e.to_string()))?;
@@ -80,35 +81,19 @@ fn find(layout: &Layout, filter: &str, only: Option<&str>) -> Result<Vec<Case>> 
 /// A case and how it went.
 struct Row<'a> {
     case: &'a Case,
-    outcome: Outcome,
-    /// Whether inputs were fixed at build, and whether all were.
-    fixed: bool,
-    constant: bool,
+    report: Report,
 }
 
-impl<'a> Row<'a> {
-    fn of(case: &'a Case, sizes: Sizes) -> Self {
-        match case.trials(sizes) {
-            Err(outcome) => Self { case, outcome, fixed: false, constant: false },
-            Ok(trials) => {
-                let fixed = trials.iter().any(|t| !t.fixed.is_empty());
-                let constant = trials.iter().any(aot_conformance::Trial::is_constant);
-                let outcomes = trials.iter().map(aot_conformance::Trial::run);
-                let outcome = outcomes.into_iter().find(|o| *o != Outcome::Passed);
-                Self { case, outcome: outcome.unwrap_or(Outcome::Passed), fixed, constant }
-            }
-        }
-    }
-
+impl Row<'_> {
     fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "suite": self.case.suite.name(),
             "name": self.case.name,
             "operator": self.case.operator(),
-            "outcome": self.outcome.kind(),
-            "reason": self.outcome.to_string(),
-            "fixed_inputs": self.fixed,
-            "constant": self.constant,
+            "outcome": self.report.outcome.kind(),
+            "reason": self.report.outcome.to_string(),
+            "fixed_inputs": self.report.fixed,
+            "constant": self.report.constant,
         })
     }
 }
@@ -120,12 +105,12 @@ fn print(results: &[Row<'_>]) {
     let listed = listed();
     for row in results {
         let counts = table.entry(row.case.operator()).or_default();
-        match (&row.outcome, listed.get(row.case.name.as_str())) {
+        match (&row.report.outcome, listed.get(row.case.name.as_str())) {
             (Outcome::Passed, _) => {
                 passed += 1;
                 counts[0] += 1;
-                fixed += usize::from(row.fixed);
-                constant += usize::from(row.constant);
+                fixed += usize::from(row.report.fixed);
+                constant += usize::from(row.report.constant);
             }
             (_, Some(_)) => excluded += 1,
             (outcome, None) => {

@@ -51,6 +51,33 @@ pub struct ImportOptions {
     pub structures: BTreeMap<String, Structure>,
 }
 
+impl ImportOptions {
+    /// Options for inputs whose axes are named, as in Aot.toml (a number is a size), and for dims that go from
+    /// one size to another in steps.
+    pub fn with_axes(
+        name: &str,
+        inputs: &[(&str, &[&str])],
+        dims: &[(&str, i64, i64, i64)],
+    ) -> Self {
+        let axis = |text: &&str| match text.parse() {
+            Ok(size) => AxisSpec::Fixed(size),
+            Err(_) => AxisSpec::Named((*text).to_owned()),
+        };
+        let axes = |&(name, axes): &(&str, &[&str])| {
+            (name.to_owned(), axes.iter().map(axis).collect::<Vec<_>>())
+        };
+        let range = |&(name, lo, hi, step): &(&str, i64, i64, i64)| {
+            (name.to_owned(), DimSpec::Range { lo, hi, step })
+        };
+        Self {
+            name: name.to_owned(),
+            dims: dims.iter().map(range).collect(),
+            inputs: inputs.iter().map(axes).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What is given for an input that is no plain tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structure {

@@ -28,8 +28,6 @@ pub enum BufferKind {
     Constant(u32),
     /// Computed from constants when the model is loaded.
     Prepared,
-    /// Lives while the model is prepared.
-    PrepareScratch,
     /// Lives during a run.
     Arena,
 }

@@ -12,7 +12,7 @@ use aot_runtime::program::{
     Buffer, BufferId, KernelRef, Launch, LaunchArg, MemoryPlan, Place, Port, Program, Step, Target,
     Weight,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Chooses the kernels of a group: variants in order, the last one for all sizes.
 pub type Choose<'a> = &'a dyn Fn(&Group, &Symbols, Arch) -> Result<Vec<Kernel>, KernelError>;
@@ -61,12 +61,13 @@ pub fn assemble(
 ) -> Result<Assembled, LowerError> {
     let graph = plan.graph;
     let (weights, weight_of) = weights(plan);
-    let places = plan.buffers.iter().map(|b| match b.kind {
+    let in_runs = run_buffers(plan);
+    let places = plan.buffers.iter().enumerate().map(|(i, b)| match b.kind {
         BufferKind::Input(i) => Place::Input(i),
         BufferKind::Output(i) => Place::Output(i),
         BufferKind::Constant(c) => weight_of.get(&c).map_or(Place::Prepared, |w| Place::Weight(*w)),
-        BufferKind::Prepared => Place::Prepared,
-        BufferKind::PrepareScratch => Place::PrepareScratch,
+        BufferKind::Prepared if in_runs.contains(&(i as u32)) => Place::Prepared,
+        BufferKind::Prepared => Place::PrepareScratch,
         BufferKind::Arena => Place::Arena,
     });
     let used = used_buffers(plan);
@@ -130,11 +131,20 @@ pub fn assemble(
     Ok(Assembled { program, buffers: assembly.numbers, kernels: assembly.kernels })
 }
 
-/// Buffers that some group reads or writes, and all inputs and outputs.
-fn used_buffers(plan: &Plan<'_>) -> std::collections::BTreeSet<u32> {
-    let groups = plan.prepare.iter().chain(&plan.steps);
-    let touched = groups.flat_map(|g| &g.operands).map(|o| o.buffer);
-    touched.chain(plan.readings.iter().map(|r| r.buffer)).collect()
+/// Buffers that preparing or runs touch.
+fn used_buffers(plan: &Plan<'_>) -> BTreeSet<u32> {
+    &buffers_of(&plan.prepare) | &run_buffers(plan)
+}
+
+/// Buffers that runs touch. What is prepared and not among them lives while the model is prepared.
+fn run_buffers(plan: &Plan<'_>) -> BTreeSet<u32> {
+    let read_back = plan.readings.iter().map(|r| r.buffer);
+    buffers_of(&plan.steps).into_iter().chain(read_back).collect()
+}
+
+/// Buffers that groups read or write.
+fn buffers_of(groups: &[Group]) -> BTreeSet<u32> {
+    groups.iter().flat_map(|g| &g.operands).map(|o| o.buffer).collect()
 }
 
 /// Constants that groups read, with their places in the weights file, and their numbers by constant.

@@ -29,7 +29,6 @@ FN float gelu(float x) { return x * (0.5f * (erff(x / 1.4142135f) + 1.0f)); }
 // kRun: elements that lie side by side, aligned to their number: 8 if n and k are multiples of 8, else 1.
 template <int kRun>
 struct Problem {
-  static constexpr bool kSplit = false;
   static FN int m(const Args& p) { return p.m; }
   static FN int n(const Args& p) { return p.n; }
   static FN int k(const Args& p) { return p.k; }

@@ -90,7 +90,7 @@ fn text(
     };
     e.require(Part::Base);
     e.require(Part::Types);
-    let mut problem = String::from("struct Problem {\n  static constexpr bool kSplit = false;\n");
+    let mut problem = String::from("struct Problem {\n");
     for (name, vars) in [("m", &c.m), ("n", &c.n), ("k", &c.k)] {
         let extent = volume(&mut e, vars)?;
         problem += &format!("  FN int {name}(const Args& p) {{ return {extent}; }}\n");

@@ -6,11 +6,12 @@ use aot_ir::op::BinaryOp;
 use aot_ir::{DType, Dim, Graph, Op};
 use aot_tests::cases::{self, Case};
 use aot_tests::manifest::Entry;
+use aot_tests::models::MODELS;
 use aot_tests::net::Net;
 use cargo_aot::lower::Precision;
 use cargo_aot::passes;
 
-use super::models::SOURCES;
+use super::models;
 use super::packer::Packer;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -98,21 +99,21 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
             packer.add(entry, &gemm(side), Precision::F16)?;
         }
     }
-    for source in SOURCES.iter().filter(|s| arguments.models.iter().any(|m| m == s.name)) {
-        let graph = source.graph(layout)?;
+    for model in MODELS.iter().filter(|m| arguments.models.iter().any(|name| name == m.name)) {
+        let graph = models::graph(model, layout)?;
         for (name, precision) in [PRECISIONS[0], PRECISIONS[2]] {
             let owned = |s: &&[(&str, i64)]| s.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
             packer.add(
                 Entry {
-                    name: format!("model/{}", source.name),
+                    name: format!("model/{}", model.name),
                     precision: name.to_owned(),
                     model: String::new(),
                     weights: String::new(),
-                    sizes: source.sizes.iter().map(owned).collect(),
+                    sizes: model.sizes.iter().map(owned).collect(),
                     tolerance: if name == "f32" { 1e-3 } else { 1e-2 },
-                    bounds: source.bounds.iter().map(|(n, b)| ((*n).to_owned(), *b)).collect(),
-                    pictures: source.name == "det",
-                    everywhere: source.everywhere && name == "f16",
+                    bounds: model.bounds.iter().map(|(n, b)| ((*n).to_owned(), *b)).collect(),
+                    pictures: model.name == "det",
+                    everywhere: model.everywhere && name == "f16",
                     bench: true,
                     recorded: None,
                 },

@@ -1,0 +1,121 @@
+//! The models that tests and packs run.
+
+/// Sizes by name.
+pub type Sizes = &'static [(&'static str, i64)];
+
+/// A model, and the sizes that it is built for and tried at.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// Its name, and that of the folder with its reference outputs.
+    pub name: &'static str,
+    /// File under `assets/models`.
+    pub file: &'static str,
+    /// Names of its inputs and of their axes (numbers are fixed sizes).
+    pub inputs: &'static [(&'static str, &'static [&'static str])],
+    /// Per dim name: least and greatest size, and step.
+    pub dims: &'static [(&'static str, i64, i64, i64)],
+    /// Dims that have one size in packs.
+    pub fixed: Sizes,
+    /// Sizes of the other dims at which packs run it.
+    pub sizes: &'static [Sizes],
+    /// Inputs of integers below a bound.
+    pub bounds: &'static [(&'static str, i64)],
+    /// Its f16 kernels are compiled for all targets of a pack, not for the first alone.
+    pub everywhere: bool,
+}
+
+const BATCH_SEQUENCE: &[&str] = &["batch", "sequence"];
+
+/// The models of the project's first goals.
+pub const MODELS: &[Model] = &[
+    Model {
+        name: "minilm",
+        file: "minilm/minilm.onnx",
+        inputs: &[
+            ("input_ids", BATCH_SEQUENCE),
+            ("attention_mask", BATCH_SEQUENCE),
+            ("token_type_ids", BATCH_SEQUENCE),
+        ],
+        dims: &[("batch", 1, 64, 1), ("sequence", 1, 512, 1)],
+        fixed: &[],
+        sizes: &[
+            &[("batch", 1), ("sequence", 1)],
+            &[("batch", 3), ("sequence", 37)],
+            &[("batch", 32), ("sequence", 128)],
+            &[("batch", 2), ("sequence", 512)],
+            &[("batch", 64), ("sequence", 512)],
+        ],
+        bounds: &[("input_ids", 30000), ("attention_mask", 2), ("token_type_ids", 2)],
+        everywhere: true,
+    },
+    Model {
+        name: "det",
+        file: "pp-ocr/det.onnx",
+        inputs: &[("x", &["n", "3", "h", "w"])],
+        dims: &[("n", 1, 4, 1), ("h", 32, 960, 32), ("w", 32, 960, 32)],
+        fixed: &[("n", 1)],
+        sizes: &[
+            &[("h", 32), ("w", 32)],
+            &[("h", 96), ("w", 224)],
+            &[("h", 320), ("w", 320)],
+            &[("h", 960), ("w", 960)],
+        ],
+        bounds: &[],
+        everywhere: false,
+    },
+    Model {
+        name: "rec",
+        file: "pp-ocr/rec.onnx",
+        inputs: &[("x", &["n", "3", "48", "w"])],
+        dims: &[("n", 1, 8, 1), ("w", 8, 1280, 4)],
+        fixed: &[],
+        sizes: &[
+            &[("n", 1), ("w", 8)],
+            &[("n", 2), ("w", 100)],
+            &[("n", 1), ("w", 320)],
+            &[("n", 8), ("w", 1280)],
+        ],
+        bounds: &[],
+        everywhere: true,
+    },
+    Model {
+        name: "cls",
+        file: "pp-ocr/cls.onnx",
+        inputs: &[("x", &["n", "3", "h", "w"])],
+        dims: &[("n", 1, 8, 1), ("h", 16, 64, 1), ("w", 16, 320, 1)],
+        fixed: &[("h", 48), ("w", 192)],
+        sizes: &[&[("n", 1)], &[("n", 8)]],
+        bounds: &[],
+        everywhere: false,
+    },
+    Model {
+        name: "basic-pitch",
+        file: "basic-pitch/nmp.onnx",
+        inputs: &[("serving_default_input_2:0", &["n", "43844", "1"])],
+        dims: &[("n", 1, 8, 1)],
+        fixed: &[],
+        sizes: &[&[("n", 1)], &[("n", 8)]],
+        bounds: &[],
+        everywhere: false,
+    },
+    Model {
+        name: "common-det",
+        file: "ddddocr/common_det.onnx",
+        inputs: &[("images", &["1", "3", "416", "416"])],
+        dims: &[],
+        fixed: &[],
+        sizes: &[&[]],
+        bounds: &[],
+        everywhere: false,
+    },
+];
+
+impl Model {
+    /// The model of this name.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn of(name: &str) -> &'static Self {
+        MODELS.iter().find(|m| m.name == name).unwrap_or_else(|| panic!("no model {name}"))
+    }
+}
