@@ -143,13 +143,11 @@ struct ContractionFew {
   template <class Params, class Place>
   static __device__ __forceinline__ void elements(const Params& p, const Place& z, const typename A::Row& row, int k,
                                                   T (&a)[kDeep]) {
-    if constexpr (kDeep > 1 && A::kMode == kDirect) {
-      if constexpr (A::kAlongK && A::kWidth == kDeep) {
-        A::load(p, z, row, A::step(p, z, k), a);
-        return;
-      }
-    }
+    if constexpr (kDeep > 1 && A::kMode == kDirect && A::kAlongK && A::kWidth == kDeep) {
+      A::load(p, z, row, A::step(p, z, k), a);
+    } else {
 #pragma unroll
-    for (int d = 0; d < kDeep; ++d) a[d] = A::scalar(p, z, row, A::step(p, z, k + d));
+      for (int d = 0; d < kDeep; ++d) a[d] = A::scalar(p, z, row, A::step(p, z, k + d));
+    }
   }
 };
