@@ -2,8 +2,8 @@
 
 use aot_ir::dim::Symbol;
 use aot_ir::exec::Tensor;
-use aot_ir::op::{BinaryOp, UnaryOp};
-use aot_ir::{Binding, BoundBy, Constant, DType, Dim, Graph, Op, ValueId};
+use aot_ir::op::{BinaryOp, LoopAttrs, UnaryOp};
+use aot_ir::{Binding, BoundBy, Constant, DType, Dim, Graph, Op, Scope, ValueId};
 
 /// A small deterministic generator (xorshift64*).
 #[derive(Debug)]
@@ -165,6 +165,71 @@ impl Net {
     pub fn output(&mut self, value: ValueId) {
         let name = format!("y{}", self.graph.outputs.len());
         self.graph.outputs.push((name, value));
+    }
+}
+
+/// How a loop is repeated.
+#[derive(Clone, Copy, Debug)]
+pub struct Repeat<'a> {
+    /// Iterations; with a condition, the greatest number.
+    pub count: &'a Dim,
+    /// Of every collected result, whether the last iteration's comes first.
+    pub backward: &'a [bool],
+    /// With a condition: whether there is a first iteration.
+    pub first: Option<ValueId>,
+}
+
+impl Net {
+    /// A loop. The body gets the number of the iteration, the carried and the captured values, and gives, after the
+    /// condition if there is one, the carried values for the next iteration and what is collected.
+    pub fn repeat(
+        &mut self,
+        repeat: Repeat<'_>,
+        start: &[ValueId],
+        captured: &[ValueId],
+        body: impl FnOnce(&mut Net, &Dim, &[ValueId], &[ValueId]) -> Vec<ValueId>,
+    ) -> Vec<ValueId> {
+        let Repeat { count, backward, first } = repeat;
+        let symbols = &mut self.graph.symbols;
+        let most = Scope::new(symbols).interval(count).hi;
+        let n = symbols.len();
+        let iteration = symbols.add(Symbol::counter(format!("i{n}"), count.clone(), most));
+        let turns = first.map(|_| symbols.add(Symbol::in_run(format!("turns{n}"), 0, most)));
+        let at = symbols.dim(iteration);
+        let mut inner = Net { random: Random(self.random.word() | 1), ..Net::new() };
+        inner.graph.symbols = self.graph.symbols.clone();
+        let input = |v: &ValueId| {
+            let value = &self.graph[*v];
+            inner.graph.add_input(value.name.clone(), value.dtype, value.shape.clone())
+        };
+        let inputs: Vec<ValueId> = start.iter().chain(captured).map(input).collect();
+        let (state, rest) = inputs.split_at(start.len());
+        let outputs = body(&mut inner, &at, state, rest);
+        outputs.into_iter().for_each(|value| inner.output(value));
+        let mut graph = inner.graph;
+        self.graph.symbols = graph.symbols.clone();
+        let mut operands: Vec<ValueId> = first.into_iter().collect();
+        operands.extend_from_slice(start);
+        operands.extend_from_slice(captured);
+        for constant in graph.lift_constants() {
+            operands.push(self.graph.add_constant(constant).expect("a valid network"));
+        }
+        let attrs = LoopAttrs {
+            body: graph,
+            iteration,
+            count: count.clone(),
+            carried: start.len(),
+            turns,
+            backward: backward.to_vec(),
+        };
+        self.nodes += 1;
+        let name = format!("loop_{}", self.nodes);
+        let results = self.graph.add(Op::Loop(Box::new(attrs)), &operands, name);
+        let results = results.expect("a valid network");
+        if let Some(symbol) = turns {
+            self.graph.bindings.push(Binding { symbol, size: results[0] });
+        }
+        results
     }
 }
 

@@ -45,8 +45,12 @@ where
     deeper(1, deserializer)
 }
 
-/// Reads a graph that stands in a graph.
-pub(crate) fn nested_graph<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+/// Reads what stands in another thing of its kind, such as the graph of a loop's body; for `serde`'s
+/// `deserialize_with`. So no file can exhaust the stack.
+///
+/// # Errors
+/// When it is malformed, or nested too deep.
+pub fn nested_graph<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,

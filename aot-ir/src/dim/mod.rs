@@ -12,7 +12,7 @@ mod show;
 mod symbols;
 
 pub use bind::{BindError, ShapePattern, atom_of, bind};
-pub(crate) use depth::nested_graph;
+pub use depth::nested_graph;
 pub use eval::{DimError, Env};
 pub use expr::{Atom, Cmp, Cond, Dim, SymId, Term, VarId};
 pub use parse::{ParseDimError, names as expression_names};

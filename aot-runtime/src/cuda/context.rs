@@ -175,6 +175,19 @@ impl Context {
         words.iter().take(count).map(|word| i64::from_le_bytes(*word)).collect()
     }
 
+    /// The copy of a byte at this address to the host.
+    pub(super) fn download_byte(&mut self, from: u64) -> Result<Copy> {
+        if self.words.bytes() == 0 {
+            self.words = Pinned::new(self.stream.gpu(), WORD)?;
+        }
+        Ok(Copy::Down { from, to: self.words.address(), bytes: 1 })
+    }
+
+    /// This byte, after the stream was waited for.
+    pub(super) fn byte(&self) -> u8 {
+        self.words.as_slice().first().copied().unwrap_or(0)
+    }
+
     /// Where a run's buffers are.
     pub(super) fn places<'a>(&self, inputs: &'a [u64], outputs: &'a [u64]) -> Places<'a> {
         let (arena, scratch) = (self.arena.address(), self.scratch.address());

@@ -13,6 +13,28 @@ pub(crate) struct Evaluated {
     /// A number that no other has.
     pub(super) id: u64,
     pub(super) actions: Vec<Action>,
+    /// Whether there are more or fewer actions at other sizes.
+    pub(super) varies: bool,
+}
+
+/// Loops that come to more launches than this are evaluated iteration by iteration.
+const MOST_LAUNCHES: i64 = 4096;
+
+/// Whether a step can be evaluated as a whole at sizes given by the symbols' atoms.
+pub(super) fn is_whole(step: &Step, atoms: &[i64]) -> bool {
+    step.is_foreseen() && launches(step, atoms).is_some_and(|n| n <= MOST_LAUNCHES)
+}
+
+/// How many launches and copies a step comes to, if that can be told.
+fn launches(step: &Step, atoms: &[i64]) -> Option<i64> {
+    match step {
+        Step::Loop(repeated) => {
+            let mut each = repeated.body.iter().map(|step| launches(step, atoms));
+            let each = each.try_fold(0i64, |sum, n| sum.checked_add(n?))?;
+            repeated.count.eval(atoms).ok()?.max(0).checked_mul(each)
+        }
+        _ => Some(1),
+    }
 }
 
 /// One thing to put into a stream.
@@ -86,8 +108,22 @@ pub(super) fn evaluate(
     steps: &[Step],
     atoms: &[i64],
 ) -> Result<Evaluated> {
-    let place = |id: BufferId| layout.place(id);
     let mut actions = Vec::with_capacity(steps.len());
+    add_actions(layout, target, steps, atoms, &mut actions)?;
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    let varies = steps.iter().any(|step| matches!(step, Step::Loop(_)));
+    Ok(Evaluated { id, actions, varies })
+}
+
+fn add_actions(
+    layout: &Layout<'_>,
+    target: &Target,
+    steps: &[Step],
+    atoms: &[i64],
+    actions: &mut Vec<Action>,
+) -> Result<()> {
+    let place = |id: BufferId| layout.place(id);
     for step in steps {
         match step {
             Step::Launch(n) => {
@@ -110,14 +146,21 @@ pub(super) fn evaluate(
                 let bytes = buffer.dtype.bytes_for(elements).unwrap_or(0) as usize;
                 actions.push(Action::Copy { from: place(*from)?, to: place(*to)?, bytes });
             }
-            Step::ReadBack { .. } => {
+            Step::Loop(repeated) if is_whole(step, atoms) => {
+                let mut atoms = atoms.to_vec();
+                for at in 0..repeated.count.eval(atoms.as_slice())? {
+                    if let Some(atom) = atoms.get_mut(repeated.iteration.0 as usize) {
+                        *atom = at;
+                    }
+                    add_actions(layout, target, &repeated.body, &atoms, actions)?;
+                }
+            }
+            Step::ReadBack { .. } | Step::Loop(_) => {
                 return Err(Error::artifact("the program", "a size is read where none can be"));
             }
         }
     }
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(Evaluated { id, actions })
+    Ok(())
 }
 
 /// A launch with everything but addresses known.

@@ -10,14 +10,14 @@ use aot_ir::SymId;
 
 use super::context::Context;
 use super::driver::{Copy, Work, execute};
-use super::evaluate::{Evaluated, Layout};
+use super::evaluate::{Evaluated, Layout, is_whole};
 use super::replay::Run;
 use super::{CudaModel, Stream};
 use crate::Result;
 use crate::device::Memory;
 use crate::loaded::{Known, Signature, Sizes};
 use crate::ports::{InputData, InputRef, OutputData, OutputRef};
-use crate::program::{BufferId, Step};
+use crate::program::{BufferId, Loop, Step};
 
 /// A run that is going on.
 pub(super) struct Execution<'r> {
@@ -147,7 +147,7 @@ impl<'r> Execution<'r> {
     /// Launches everything, waiting where a size is read.
     fn steps(&mut self, outputs: &mut [OutputRef<'_>], staging: &Staging) -> Result<()> {
         let model = self.model;
-        let (first, mut rest) = up_to_reading(&model.program().steps);
+        let (first, rest) = whole_steps(&model.program().steps, self.sizes.atoms());
         let evaluated = match self.sizes.launches.get() {
             Some(evaluated) => evaluated,
             None => {
@@ -163,19 +163,7 @@ impl<'r> Execution<'r> {
             return self.context.replays.run(model.gpu(), &self.stream, &run);
         }
         self.submit(evaluated, upload)?;
-        while !rest.is_empty() {
-            let sizes = rest.iter().map_while(|step| match step {
-                Step::ReadBack { symbol, buffer } => Some((*symbol, *buffer)),
-                _ => None,
-            });
-            let sizes: Vec<(SymId, BufferId)> = sizes.collect();
-            self.read(&sizes)?;
-            self.place_outputs(outputs, staging)?;
-            let (next, later) = up_to_reading(&rest[sizes.len()..]);
-            let evaluated = model.evaluate(&self.layout, next, self.known.atoms())?;
-            self.submit(&evaluated, None)?;
-            rest = later;
-        }
+        self.sequence(rest, outputs, staging)?;
         if let Some(download) = self.context.download(staging.outputs.clone()) {
             self.copy(download)?;
         }
@@ -188,6 +176,72 @@ impl<'r> Execution<'r> {
             }
         }
         Ok(())
+    }
+
+    /// Steps of which some read sizes, or are loops that can't be foreseen.
+    fn sequence(
+        &mut self,
+        mut steps: &[Step],
+        outputs: &mut [OutputRef<'_>],
+        staging: &Staging,
+    ) -> Result<()> {
+        while let Some(step) = steps.first() {
+            match step {
+                Step::ReadBack { .. } => {
+                    let sizes = steps.iter().map_while(|step| match step {
+                        Step::ReadBack { symbol, buffer } => Some((*symbol, *buffer)),
+                        _ => None,
+                    });
+                    let sizes: Vec<(SymId, BufferId)> = sizes.collect();
+                    self.read(&sizes)?;
+                    self.place_outputs(outputs, staging)?;
+                    steps = &steps[sizes.len()..];
+                }
+                Step::Loop(repeated) if !is_whole(step, self.known.atoms()) => {
+                    self.repeat(repeated, outputs, staging)?;
+                    self.place_outputs(outputs, staging)?;
+                    steps = &steps[1..];
+                }
+                _ => {
+                    let (next, later) = whole_steps(steps, self.known.atoms());
+                    let evaluated = self.model.evaluate(&self.layout, next, self.known.atoms())?;
+                    self.submit(&evaluated, None)?;
+                    steps = later;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat(
+        &mut self,
+        repeated: &Loop,
+        outputs: &mut [OutputRef<'_>],
+        staging: &Staging,
+    ) -> Result<()> {
+        let count = repeated.count.eval(self.known.atoms())?;
+        let mut made = 0;
+        while made < count && self.goes_on(repeated.condition)? {
+            let Loop { iteration, guards, .. } = repeated;
+            self.signature.begin_iteration(&mut self.known, *iteration, made, guards)?;
+            self.sequence(&repeated.body, outputs, staging)?;
+            made += 1;
+        }
+        match repeated.turns {
+            Some(turns) => self.signature.bind_in_run(&mut self.known, turns, made),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is another iteration; waits for the stream where that is computed.
+    fn goes_on(&mut self, condition: Option<BufferId>) -> Result<bool> {
+        let Some(buffer) = condition else { return Ok(true) };
+        let place = self.layout.place(buffer)?;
+        let address = self.context.places(&self.inputs, &self.outputs).address(place);
+        let copy = self.context.download_byte(address)?;
+        self.copy(copy)?;
+        self.stream.synchronize()?;
+        Ok(self.context.byte() != 0)
     }
 
     fn submit(&self, evaluated: &Evaluated, upload: Option<Copy>) -> Result<()> {
@@ -253,9 +307,9 @@ impl<'r> Execution<'r> {
     }
 }
 
-/// The steps before the next that reads a size, and the others.
-fn up_to_reading(steps: &[Step]) -> (&[Step], &[Step]) {
-    let next = steps.iter().position(|step| matches!(step, Step::ReadBack { .. }));
+/// The steps before the next that can't be evaluated at these sizes, and the others.
+fn whole_steps<'s>(steps: &'s [Step], atoms: &[i64]) -> (&'s [Step], &'s [Step]) {
+    let next = steps.iter().position(|step| !is_whole(step, atoms));
     steps.split_at(next.unwrap_or(steps.len()))
 }
 

@@ -134,6 +134,10 @@ pub(super) fn used(target: &Target, steps: &[Step]) -> HashSet<BufferId> {
             }
             Step::Copy { from, to } => out.extend([*from, *to]),
             Step::ReadBack { buffer, .. } => out.extend([*buffer]),
+            Step::Loop(repeated) => {
+                out.extend(repeated.condition);
+                out.extend(used(target, &repeated.body));
+            }
         }
     }
     out

@@ -77,6 +77,8 @@ pub(super) struct Replays {
     kept: Vec<Replay>,
     /// Whether the context has had a run.
     used: bool,
+    /// The sizes of the last run, see [`Evaluated::id`].
+    last: u64,
 }
 
 #[derive(Debug)]
@@ -129,14 +131,21 @@ impl Replays {
     /// Puts a run into a stream.
     ///
     /// The first run of a context goes piece by piece: making a graph would cost a process that has
-    /// one run more than it saves.
+    /// one run more than it saves. So do runs of loops at new sizes.
     pub(super) fn run(&mut self, gpu: &Arc<Gpu>, stream: &Stream, run: &Run<'_>) -> Result<()> {
         if !std::mem::replace(&mut self.used, true) || run.evaluated.actions.len() < WORTH_A_GRAPH {
             return run.submit(stream);
         }
         let transfers = (run.upload.is_some(), run.download.is_some());
-        let fits = |r: &Replay| r.transfers == transfers;
+        let count =
+            run.evaluated.actions.len() + usize::from(transfers.0) + usize::from(transfers.1);
+        let fits = |r: &Replay| r.transfers == transfers && r.nodes.len() == count;
         let same = |r: &Replay| fits(r) && r.sizes == run.evaluated.id;
+        // With another number of nodes a new graph is needed, which is worth it if there is a second such run.
+        let again = std::mem::replace(&mut self.last, run.evaluated.id) == run.evaluated.id;
+        if run.evaluated.varies && !again && !self.kept.iter().any(same) {
+            return run.submit(stream);
+        }
         let at = self.kept.iter().position(same).or_else(|| {
             let full = self.kept.len() >= KEPT;
             full.then(|| self.kept.iter().rposition(fits)).flatten()

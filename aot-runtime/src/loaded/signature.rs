@@ -93,7 +93,7 @@ impl Signature {
     /// Checks the guards and computes the shapes of outputs as far as the sizes of inputs tell.
     pub(super) fn sizes(&self, atoms: Vec<i64>) -> Result<Sizes> {
         let known = Known::new(&self.symbols, &atoms);
-        self.check_guards(&known, &|_| true)?;
+        self.check_guards(&self.guards, &known, &|_| true)?;
         let mut outputs = Vec::with_capacity(self.outputs.len());
         for port in &self.outputs {
             outputs.push(self.shape(port, &known)?);
@@ -130,12 +130,30 @@ impl Signature {
     pub(crate) fn bind_in_run(&self, known: &mut Known, symbol: SymId, size: i64) -> Result<()> {
         let atom = atom_of(&self.symbols, symbol, size).map_err(|source| self.at_line(source))?;
         known.bind(symbol, atom);
-        self.check_guards(known, &|dim| dim.any(|atom| *atom == Atom::Sym(symbol)))
+        self.check_guards(&self.guards, known, &|dim| dim.any(|a| *a == Atom::Sym(symbol)))
+    }
+
+    /// Begins an iteration of a loop: the symbol that counts is `at`, and `guards` must hold.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn begin_iteration(
+        &self,
+        known: &mut Known,
+        symbol: SymId,
+        at: i64,
+        guards: &[Guard],
+    ) -> Result<()> {
+        known.bind(symbol, at);
+        self.check_guards(guards, known, &|_| true)
     }
 
     /// Checks the guards of whose sides one is `wanted`, where all their symbols are known.
-    fn check_guards(&self, known: &Known, wanted: &dyn Fn(&Dim) -> bool) -> Result<()> {
-        for Guard { lhs, rhs, node } in &self.guards {
+    fn check_guards(
+        &self,
+        guards: &[Guard],
+        known: &Known,
+        wanted: &dyn Fn(&Dim) -> bool,
+    ) -> Result<()> {
+        for Guard { lhs, rhs, node } in guards {
             if !(wanted(lhs) || wanted(rhs)) || !known.has(lhs) || !known.has(rhs) {
                 continue;
             }

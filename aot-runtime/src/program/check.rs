@@ -35,20 +35,28 @@ impl Program {
         self.check_plans()?;
         let launches = self.origins.len();
         for step in self.prepare.iter().chain(&self.steps) {
-            match step {
-                Step::Launch(i) if *i as usize >= launches => {
-                    return Err(format!("a step is launch {i} of {launches}"));
-                }
-                Step::Launch(_) => {}
-                Step::Copy { from, to } => {
-                    self.check_buffer(*from)?;
-                    self.check_buffer(*to)?;
-                }
-                Step::ReadBack { buffer, .. } => self.check_buffer(*buffer)?,
-            }
+            self.check_indices(step, launches)?;
         }
         self.targets.iter().try_for_each(|target| self.check_target(target))?;
         self.check_sizes()
+    }
+
+    fn check_indices(&self, step: &Step, launches: usize) -> Result<(), String> {
+        match step {
+            Step::Launch(i) if *i as usize >= launches => {
+                Err(format!("a step is launch {i} of {launches}"))
+            }
+            Step::Launch(_) => Ok(()),
+            Step::Copy { from, to } => {
+                self.check_buffer(*from)?;
+                self.check_buffer(*to)
+            }
+            Step::ReadBack { buffer, .. } => self.check_buffer(*buffer),
+            Step::Loop(repeated) => {
+                repeated.condition.map_or(Ok(()), |id| self.check_buffer(id))?;
+                repeated.body.iter().try_for_each(|step| self.check_indices(step, launches))
+            }
+        }
     }
 
     /// Whether every symbol is bound before a step or a port mentions it; all indices were checked.
@@ -60,25 +68,55 @@ impl Program {
         for step in &self.prepare {
             self.check_step(&known, step)?;
         }
-        for step in &self.steps {
-            let Step::ReadBack { symbol, buffer } = step else {
-                self.check_step(&known, step)?;
-                continue;
-            };
-            let place = &self.buffers[buffer.0 as usize];
-            if !self.symbols.in_run(*symbol) || !known.insert(*symbol) {
-                return Err(format!("dim {} is not one that a step can bind", symbol.0));
-            }
-            if place.dtype != DType::I64 || !place.elements.is(1) {
-                return Err(format!("buffer {} is no size", buffer.0));
-            }
-        }
+        self.check_run(&mut known, &self.steps)?;
         for port in &self.outputs {
             self.check_known(&known, &port.shape, || format!("output `{}`", port.name))?;
         }
         for guard in &self.guards {
             let what = || format!("the guard of `{}`", guard.node);
             self.check_known(&known, [&guard.lhs, &guard.rhs], what)?;
+        }
+        Ok(())
+    }
+
+    /// Checks steps in order; `known` gets the symbols that they bind.
+    fn check_run(&self, known: &mut HashSet<SymId>, steps: &[Step]) -> Result<(), String> {
+        let bind = |known: &mut HashSet<SymId>, symbol: SymId| match self.symbols.in_run(symbol)
+            && known.insert(symbol)
+        {
+            true => Ok(()),
+            false => Err(format!("dim {} is not one that a step can bind", symbol.0)),
+        };
+        for step in steps {
+            match step {
+                Step::ReadBack { symbol, buffer } => {
+                    bind(known, *symbol)?;
+                    let place = &self.buffers[buffer.0 as usize];
+                    if place.dtype != DType::I64 || !place.elements.is(1) {
+                        return Err(format!("buffer {} is no size", buffer.0));
+                    }
+                }
+                Step::Loop(repeated) => {
+                    self.check_known(known, [&repeated.count], || "a loop".to_owned())?;
+                    if let Some(id) = repeated.condition {
+                        let place = &self.buffers[id.0 as usize];
+                        if place.dtype != DType::Bool || !place.elements.is(1) {
+                            return Err(format!("buffer {} is no condition", id.0));
+                        }
+                    }
+                    let mut inner = known.clone();
+                    bind(&mut inner, repeated.iteration)?;
+                    self.check_run(&mut inner, &repeated.body)?;
+                    for guard in &repeated.guards {
+                        let what = || format!("the guard of `{}`", guard.node);
+                        self.check_known(&inner, [&guard.lhs, &guard.rhs], what)?;
+                    }
+                    if let Some(turns) = repeated.turns {
+                        bind(known, turns)?;
+                    }
+                }
+                Step::Launch(_) | Step::Copy { .. } => self.check_step(known, step)?,
+            }
         }
         Ok(())
     }
@@ -110,6 +148,7 @@ impl Program {
                 self.check_length(known, *to)
             }
             Step::ReadBack { .. } => Err("a size is read where no run is".to_owned()),
+            Step::Loop(_) => Err("a loop is where no run is".to_owned()),
         }
     }
 
@@ -208,7 +247,7 @@ fn in_cond(cond: &Cond) -> Vec<&Dim> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Buffer, Launch, Port};
+    use super::super::{Buffer, Launch, Loop, Port};
     use super::*;
     use aot_ir::{Arch, Symbol, Symbols};
 
@@ -271,5 +310,38 @@ mod tests {
             p.steps.reverse();
         };
         says(&shorter, "the length of buffer 1 has a size that nothing gave before");
+    }
+
+    #[test]
+    fn loops_count_within_themselves() {
+        let counted =
+            |symbols: &mut aot_ir::Symbols| symbols.add(aot_ir::Symbol::in_run("i", 0, 9));
+        let within = |change: &dyn Fn(&mut Loop)| {
+            let mut program = program();
+            let iteration = counted(&mut program.symbols);
+            let mut repeated = Loop {
+                iteration,
+                count: program.outputs[0].shape[0].clone(),
+                condition: None,
+                turns: None,
+                guards: Vec::new(),
+                body: vec![program.steps[1].clone()],
+            };
+            change(&mut repeated);
+            program.steps[1] = Step::Loop(Box::new(repeated));
+            program.check()
+        };
+        assert_eq!(within(&|_| ()), Ok(()));
+        let says = |change: &dyn Fn(&mut Loop), text: &str| {
+            assert_eq!(within(change), Err(text.to_owned()));
+        };
+        says(&|l| l.body = vec![Step::Launch(7)], "a step is launch 7 of 1");
+        says(&|l| l.condition = Some(BufferId(9)), "there is no buffer 9 of 2");
+        says(&|l| l.condition = Some(BufferId(0)), "buffer 0 is no condition");
+        says(&|l| l.turns = Some(aot_ir::SymId(0)), "dim 0 is not one that a step can bind");
+        let own = |l: &mut Loop| l.count = Dim::atom(Atom::Sym(l.iteration));
+        says(&own, "a loop has a size that nothing gave before");
+        let again = |l: &mut Loop| l.body = vec![Step::Loop(Box::new(l.clone()))];
+        says(&again, "dim 1 is not one that a step can bind");
     }
 }

@@ -125,6 +125,62 @@ pub enum Step {
         /// The size: one `I64`.
         buffer: BufferId,
     },
+    /// Do steps again and again.
+    Loop(Box<Loop>),
+}
+
+/// What [`Step::Loop`] repeats, and how often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loop {
+    /// Counts iterations from 0; has a size within the steps only.
+    pub iteration: SymId,
+    /// The number of iterations; with a condition, the greatest.
+    pub count: Dim,
+    /// One `Bool`, for which every iteration waits: whether it is made.
+    pub condition: Option<BufferId>,
+    /// Gets the number of iterations that were made.
+    pub turns: Option<SymId>,
+    /// Equalities to check before every iteration.
+    pub guards: Vec<Guard>,
+    /// One iteration.
+    #[serde(deserialize_with = "aot_ir::dim::nested_graph")]
+    pub body: Vec<Step>,
+}
+
+impl Step {
+    /// The symbols that count the iterations of loops in this step.
+    pub fn counters(&self) -> Vec<SymId> {
+        match self {
+            Self::Loop(repeated) => {
+                let inner = repeated.body.iter().flat_map(Self::counters);
+                std::iter::once(repeated.iteration).chain(inner).collect()
+            }
+            Self::Launch(_) | Self::Copy { .. } | Self::ReadBack { .. } => Vec::new(),
+        }
+    }
+
+    /// The launches of this step, those in loops once each.
+    pub fn launches(&self) -> Vec<u32> {
+        match self {
+            Self::Launch(n) => vec![*n],
+            Self::Loop(repeated) => repeated.body.iter().flat_map(Self::launches).collect(),
+            Self::Copy { .. } | Self::ReadBack { .. } => Vec::new(),
+        }
+    }
+
+    /// Whether what it does follows from the sizes before it alone: nothing is read back.
+    pub fn is_foreseen(&self) -> bool {
+        match self {
+            Self::Launch(_) | Self::Copy { .. } => true,
+            Self::ReadBack { .. } => false,
+            Self::Loop(repeated) => {
+                repeated.condition.is_none()
+                    && repeated.turns.is_none()
+                    && repeated.guards.is_empty()
+                    && repeated.body.iter().all(Self::is_foreseen)
+            }
+        }
+    }
 }
 
 /// Kernels and launches for one architecture.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use aot_ir::BoundBy;
+use aot_ir::{BoundBy, SymId};
 use aot_kernels::Arch;
 use aot_runtime::artifact::{ImagesInfo, write_images};
+use aot_runtime::program::Step;
 
 use super::args::{BuildArgs, Global};
 use super::error::CliError;
@@ -268,7 +269,9 @@ impl Building<'_> {
         let import = built.import.get().map_err(ModelError::from)?;
         let program = &built.plan.get().map_err(ModelError::from)?.program;
         let symbols = &program.symbols;
-        let dims = symbols.iter().map(|(_, symbol)| {
+        let counters: Vec<SymId> = program.steps.iter().flat_map(Step::counters).collect();
+        let sizes = symbols.iter().filter(|(id, _)| !counters.contains(id));
+        let dims = sizes.map(|(_, symbol)| {
             let spec = model.dim(&symbol.name);
             let buckets = match spec.map(|spec| &spec.kind) {
                 Some(DimKind::Range { buckets, .. }) => buckets.clone(),

@@ -24,6 +24,8 @@ pub(super) enum Role {
     Attention,
     /// A scatter.
     Scatter,
+    /// A loop.
+    Loop,
     /// No kernel does it.
     Unsupported,
 }
@@ -45,7 +47,7 @@ pub(super) struct Analysis<'g> {
     pub(super) is_output: Vec<bool>,
     /// Whether a value depends on constants only.
     pub(super) is_const: Vec<bool>,
-    /// Whether a contraction, attention, norm or softmax is among a value's ancestors, so that its
+    /// Whether a contraction, attention, norm, softmax or loop is among a value's ancestors, so that its
     /// magnitude is that of activations.
     pub(super) is_activation: Vec<bool>,
     /// The greatest finite number of the graph that a value may have got, as masks have the least float:
@@ -108,7 +110,7 @@ impl<'g> Analysis<'g> {
             let role = roles[id.index()];
             let own = if role.is_anchor() { position[id.index()] + 1 } else { 0 };
             let active = matches!(role, Role::Contraction | Role::Attention)
-                || matches!(node.op, Op::Normalize { .. } | Op::Softmax { .. })
+                || matches!(node.op, Op::Normalize { .. } | Op::Softmax { .. } | Op::Loop(_))
                 || node.inputs.iter().any(|v| is_activation[v.index()]);
             for out in &node.outputs {
                 last_anchor[out.index()] = above.max(own);
@@ -292,6 +294,7 @@ fn role(graph: &Graph, node: &Node) -> Role {
         Op::Scan { .. } => Role::Scan,
         Op::Pool(_) => Role::Window,
         Op::ScatterElements { .. } | Op::ScatterNd { .. } => Role::Scatter,
+        Op::Loop(_) => Role::Loop,
         Op::Unary(_)
         | Op::Binary(_)
         | Op::Select

@@ -37,6 +37,17 @@ pub fn lifetimes(plan: &Plan<'_>) -> BTreeMap<u32, (usize, usize)> {
             life.1 = life.1.max(reading.before);
         }
     }
+    // What an iteration leaves for the next one or for what follows, or finds from before, lives throughout its loop.
+    for repetition in plan.loops.iter().rev() {
+        let (first, last) = (repetition.steps.start, repetition.steps.end.saturating_sub(1));
+        for (&buffer, life) in &mut out {
+            let within = first <= life.1 && life.0 <= last;
+            let passes = life.0 < first || life.1 > last || repetition.condition == Some(buffer);
+            if within && passes {
+                *life = (life.0.min(first), life.1.max(last));
+            }
+        }
+    }
     out
 }
 

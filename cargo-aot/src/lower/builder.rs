@@ -2,7 +2,7 @@
 
 mod access;
 
-use super::plan::{Home, Plan};
+use super::plan::{Home, Plan, Reading, Repetition};
 use access::PaddedVar;
 use aot_ir::dim::{Atom, Cmp, Cond, VarId};
 use aot_ir::op::{BinaryOp, UnaryOp};
@@ -37,12 +37,44 @@ pub(super) struct Builder<'p> {
 /// A value in memory, or its copy in another type.
 pub(super) type Stored = (ValueId, Option<DType>);
 
-/// A group with what it needs to be ordered.
+/// A group, or a loop of groups, with what it needs to be ordered.
 #[derive(Debug)]
 pub(super) struct Made {
-    pub(super) group: Group,
+    pub(super) work: Work,
     pub(super) reads: BTreeSet<Stored>,
     pub(super) writes: Vec<Stored>,
+}
+
+/// What is done at one place of the order.
+#[derive(Debug)]
+pub(super) enum Work {
+    Group(Box<Group>),
+    Loop(Box<LoopSteps>),
+}
+
+/// The groups of a loop, in order.
+#[derive(Debug)]
+pub(super) struct LoopSteps {
+    /// All of them.
+    pub(super) whole: Repetition,
+    pub(super) groups: Vec<Group>,
+    pub(super) readings: Vec<Reading>,
+    /// Those within it.
+    pub(super) loops: Vec<Repetition>,
+}
+
+impl Made {
+    pub(super) fn groups(&self) -> &[Group] {
+        match &self.work {
+            Work::Group(group) => std::slice::from_ref(group),
+            Work::Loop(steps) => &steps.groups,
+        }
+    }
+
+    /// For people: what it does.
+    pub(super) fn label(&self) -> &str {
+        self.groups().first().map_or("a loop", |group| &group.label)
+    }
 }
 
 impl<'p> Builder<'p> {
@@ -293,6 +325,6 @@ impl<'p> Builder<'p> {
             anchor,
             stores: self.stores,
         };
-        Made { group, reads: self.reads, writes }
+        Made { work: Work::Group(Box::new(group)), reads: self.reads, writes }
     }
 }

@@ -42,6 +42,8 @@ enum Demand {
     Repeatedly,
     /// As a matrix operand, which is copied as it lies in memory.
     Direct,
+    /// From within a loop, which takes it from memory.
+    Captured,
 }
 
 pub(super) fn fuse(a: &Analysis<'_>) -> Fusion {
@@ -72,7 +74,7 @@ fn grow(a: &Analysis<'_>, anchor: NodeId) -> Epilogue {
     let reach = |value: ValueId, frontier: &mut BTreeSet<(usize, NodeId)>| {
         frontier.extend(a.uses[value.index()].iter().map(|n| (a.position[n.index()], *n)));
     };
-    let fusable = a.role(anchor) != Role::Scatter;
+    let fusable = !matches!(a.role(anchor), Role::Scatter | Role::Loop);
     if fusable {
         graph[anchor].outputs.iter().for_each(|v| reach(*v, &mut frontier));
     }
@@ -131,6 +133,7 @@ fn keep_inline(a: &Analysis<'_>, owner: &HashMap<NodeId, NodeId>, kept: &mut Has
             let result = node.outputs[0];
             let i = result.index();
             let keep = a.is_output[i]
+                || demands[i] == Demand::Captured
                 || match &node.op {
                     Op::Iota { .. } | Op::Dims { .. } | Op::Fill { .. } => {
                         demands[i] == Demand::Direct
@@ -209,6 +212,7 @@ fn own_demand(a: &Analysis<'_>, id: NodeId, n: usize) -> Demand {
         (_, Role::Contraction) => Demand::Direct,
         (_, Role::Attention) if n < 3 => Demand::Direct,
         (_, Role::Window) => Demand::Repeatedly,
+        (Op::Loop(attrs), _) if n >= attrs.lead() + attrs.carried => Demand::Captured,
         (Op::Resize(attrs), _) if !matches!(attrs.mode, ResizeMode::Nearest(_)) => {
             Demand::Repeatedly
         }

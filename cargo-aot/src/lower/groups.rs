@@ -7,6 +7,8 @@ use super::builder::{Builder, Made, Stored};
 use super::coords::{broadcast, reshape};
 use super::fuse::{Epilogue, Fusion, fuse};
 use super::homes;
+use super::join;
+use super::loops;
 use super::options::LowerOptions;
 use super::order;
 use super::padding::{Padded, Paddings};
@@ -14,50 +16,91 @@ use super::plan::{BufferKind, Home, Plan};
 use super::scan;
 use aot_ir::dim::Cond;
 use aot_ir::op::ScatterReduction;
-use aot_ir::{Def, Dim, Graph, Node, NodeId, Op, ValueId};
+use aot_ir::{Dim, Graph, Node, NodeId, Op, ValueId};
 use aot_kernels::group::{Anchor, ExprId};
 use std::collections::{HashMap, HashSet};
 
 /// Lowers a graph.
 ///
 /// # Errors
-/// Lists all nodes that have no kernel, and values of types that kernels do not read.
+/// Lists all nodes that have no kernel.
 pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>, LowerError> {
     let analysis = Analysis::new(graph, options);
-    let nodes = graph
-        .nodes()
-        .filter(|(id, _)| analysis.role(*id) == Role::Unsupported)
-        .map(|(_, n)| format!("`{}` ({})", n.name, n.op.name()));
-    let unsupported: Vec<String> = nodes.collect();
+    let mut unsupported = Vec::new();
+    without_kernels(&analysis, &mut unsupported);
     if !unsupported.is_empty() {
         return Err(LowerError::Unsupported(unsupported));
     }
     let fusion = fuse(&analysis);
-    let mut plan = Plan {
-        graph,
-        buffers: Vec::new(),
-        homes: HashMap::new(),
-        converted: HashMap::new(),
-        prepare: Vec::new(),
-        steps: Vec::new(),
-        readings: Vec::new(),
-    };
+    let mut plan = Plan::new(graph);
+    homes::interface(&mut plan);
     let paddings = Paddings::new(&analysis, &fusion, homes::channels_last(&analysis));
-    homes::assign(&paddings, &mut plan);
-    let conversions = homes::conversions(&paddings, &mut plan)?;
+    let mut groups = make_all(&paddings, &mut plan)?;
+    copy_outputs(&mut plan, &mut groups)?;
+    order::arrange(&mut plan, groups)?;
+    Ok(plan)
+}
+
+/// Names nodes that have no kernel, those of bodies included.
+fn without_kernels(a: &Analysis<'_>, out: &mut Vec<String>) {
+    for (id, node) in a.graph.nodes() {
+        match &node.op {
+            Op::Loop(attrs) => without_kernels(&Analysis::new(&attrs.body, a.options), out),
+            _ if a.role(id) == Role::Unsupported => {
+                out.push(format!("`{}` ({})", node.name, node.op.name()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The groups of a graph or body, in no particular order; homes of what goes in and out are given.
+pub(super) fn make_all(
+    paddings: &Paddings<'_, '_>,
+    plan: &mut Plan<'_>,
+) -> Result<Vec<Made>, LowerError> {
+    let (a, fusion) = (paddings.a, paddings.fusion);
+    homes::assign(paddings, plan);
+    let conversions = homes::conversions(paddings, plan);
     let mut groups = Vec::new();
     for conversion in &conversions {
         let home = &plan.converted[&(conversion.value, conversion.to)];
         let writes = (conversion.value, Some(conversion.to));
-        groups.push(copy_group(&plan, conversion.value, home, writes)?);
+        groups.push(copy_group(plan, conversion.value, home, writes)?);
     }
-    for &id in &analysis.order {
-        make(&paddings, &plan, id, &mut groups)?;
+    let mut joined = if plan.nested { join::sets(a, fusion, plan) } else { HashMap::new() };
+    let waiting: HashSet<NodeId> = joined.values().flatten().copied().collect();
+    for &id in &a.order {
+        if let Op::Loop(attrs) = &a.graph[id].op {
+            loops::make(a, plan, id, attrs, &mut groups)?;
+        } else if let Some(set) = joined.remove(&id) {
+            match join::make(a, plan, &set)? {
+                Some(made) => groups.push(made),
+                None => {
+                    for id in set {
+                        make(paddings, plan, id, &mut groups)?;
+                    }
+                }
+            }
+        } else if !waiting.contains(&id) {
+            make(paddings, plan, id, &mut groups)?;
+        }
     }
-    copy_operands(&analysis, &fusion, &plan, &mut groups)?;
-    copy_outputs(&mut plan, &mut groups)?;
-    order::arrange(&mut plan, groups)?;
-    Ok(plan)
+    copy_operands(a, fusion, plan, &mut groups)?;
+    Ok(groups)
+}
+
+/// Whether a node is a concatenation whose parts are written by what makes them.
+pub(super) fn placed_by_parts(a: &Analysis<'_>, fusion: &Fusion, id: NodeId) -> bool {
+    let node = &a.graph[id];
+    matches!(node.op, Op::Concat { .. })
+        && fusion.kept.contains(&node.outputs[0])
+        && !fusion.fused.contains(&id)
+}
+
+/// Whether one group makes the results of a node that is no scatter or loop, and so can write them to several places.
+pub(super) fn stores_further(a: &Analysis<'_>, fusion: &Fusion, id: NodeId) -> bool {
+    !placed_by_parts(a, fusion, id)
 }
 
 /// The groups of one node, if it heads any.
@@ -72,13 +115,15 @@ fn make(
     let role = a.role(id);
     if role == Role::Inline {
         let value = node.outputs[0];
-        let placed_by_parts = matches!(node.op, Op::Concat { .. }) && fusion.kept.contains(&value);
-        if fusion.kept.contains(&value) && !fusion.fused.contains(&id) && !placed_by_parts {
+        if fusion.kept.contains(&value)
+            && !fusion.fused.contains(&id)
+            && !placed_by_parts(a, fusion, id)
+        {
             let home = &plan.homes[&value];
             let mut b = Builder::new(plan);
             let (space, coords) = b.padded_space(&a.graph[value].shape, &of_home(home));
             let result = b.computed_at(value, &coords)?;
-            b.store(home, &coords, result, true)?;
+            b.store_all(value, &coords, result, true)?;
             groups.push(b.finish(node.name.clone(), Anchor::Map { space }, vec![(value, None)]));
         }
         return Ok(());
@@ -117,7 +162,7 @@ fn make(
     let values = fused(a, &mut b, node, epilogue, coords, result)?;
     for escape in &epilogue.escapes {
         let (coords, value) = &values[escape];
-        b.store(&plan.homes[escape], coords, *value, per_element)?;
+        b.store_all(*escape, coords, *value, per_element)?;
     }
     let writes = epilogue.escapes.iter().map(|v| (*v, None)).collect();
     groups.push(b.finish(node.name.clone(), anchor, writes));
@@ -174,7 +219,7 @@ fn fused(
 }
 
 /// Copies a value from where it is to `home`.
-fn copy_group(
+pub(super) fn copy_group(
     plan: &Plan<'_>,
     value: ValueId,
     home: &Home,
@@ -218,13 +263,13 @@ fn copy_operands(
     Ok(())
 }
 
-/// Outputs that are inputs, constants or further names of an output are copies.
+/// Outputs that are inputs, constants, carried by a loop or further names of an output are copies.
 fn copy_outputs(plan: &mut Plan<'_>, groups: &mut Vec<Made>) -> Result<(), LowerError> {
     let graph = plan.graph;
     for (i, (name, value)) in graph.outputs.iter().enumerate() {
         let v = &graph[*value];
         let first = graph.outputs.iter().position(|(_, o)| o == value) == Some(i);
-        if first && matches!(v.def, Def::Node(..)) {
+        if first && homes::is_made_in_place(graph, *value) {
             continue;
         }
         let order: Vec<usize> = (0..v.shape.len()).collect();

@@ -1,24 +1,22 @@
 //! Where kept values live: buffers, layouts, parts of concatenations, converted copies.
 
-use super::LowerError;
 use super::analysis::{Analysis, Role, is_movement, operand_type};
 use super::fuse::Fusion;
+use super::loops;
 use super::padding::{Paddings, padded_to, source};
 use super::plan::{BufferKind, Home, Padding, Plan};
-use aot_ir::{DType, Def, Dim, NodeId, Op, ValueId};
+use aot_ir::{DType, Def, Dim, Graph, NodeId, Op, ValueId};
 use std::collections::HashMap;
 
-/// Gives every input, constant, output and kept value a home.
-pub(super) fn assign(paddings: &Paddings<'_, '_>, plan: &mut Plan<'_>) {
-    let (a, fusion) = (paddings.a, paddings.fusion);
-    let graph = a.graph;
+/// Gives every input, constant and output a home.
+pub(super) fn interface(plan: &mut Plan<'_>) {
+    let graph = plan.graph;
     for (i, &input) in graph.inputs.iter().enumerate() {
         add_row_major(plan, input, graph[input].dtype, BufferKind::Input(i as u32));
     }
     for (i, (_, value)) in graph.outputs.iter().enumerate() {
         let first = graph.outputs.iter().position(|(_, v)| v == value) == Some(i);
-        let computed = matches!(graph[*value].def, Def::Node(..));
-        if first && computed {
+        if first && is_made_in_place(graph, *value) {
             add_row_major(plan, *value, graph[*value].dtype, BufferKind::Output(i as u32));
         }
     }
@@ -27,8 +25,30 @@ pub(super) fn assign(paddings: &Paddings<'_, '_>, plan: &mut Plan<'_>) {
             add_row_major(plan, id, value.dtype, BufferKind::Constant(c.0));
         }
     }
+}
+
+/// Whether what makes a value can put it where it is wanted.
+pub(super) fn is_made_in_place(graph: &Graph, value: ValueId) -> bool {
+    match graph[value].def {
+        Def::Node(id, n) => match &graph[id].op {
+            // What is carried lies where the next iteration would read it; the number of iterations is no data.
+            Op::Loop(attrs) => n as usize >= attrs.lead() + attrs.carried,
+            _ => true,
+        },
+        Def::Input(_) | Def::Const(_) => false,
+    }
+}
+
+/// Gives every kept value a home that has none yet.
+pub(super) fn assign(paddings: &Paddings<'_, '_>, plan: &mut Plan<'_>) {
+    let (a, fusion) = (paddings.a, paddings.fusion);
+    let graph = a.graph;
     // Last to first, so that a concatenation has its home before its operands.
     for &node in a.order.iter().rev() {
+        if let Op::Loop(attrs) = &graph[node].op {
+            loops::assign(a, plan, node, attrs);
+            continue;
+        }
         for &value in &graph[node].outputs {
             if !fusion.kept.contains(&value) {
                 continue;
@@ -73,6 +93,7 @@ fn place_operands(
         let extent = &graph[operand].shape[axis];
         let free = fusion.kept.contains(&operand)
             && !plan.homes.contains_key(&operand)
+            && is_made_in_place(graph, operand)
             && a.storage(operand) == plan.buffers[whole.buffer as usize].dtype
             && a.is_const[operand.index()] == a.is_const[result.index()];
         if free {
@@ -156,18 +177,27 @@ struct Layout {
 }
 
 /// Adds the copies that groups read instead of values, and lists them for groups to make: matrix operands
-/// in the type that products take, and weights as those who read them go along them.
-pub(super) fn conversions(
-    paddings: &Paddings<'_, '_>,
-    plan: &mut Plan<'_>,
-) -> Result<Vec<Conversion>, LowerError> {
+/// in the type that products take, those within loops included, and weights as those who read them go along them.
+pub(super) fn conversions(paddings: &Paddings<'_, '_>, plan: &mut Plan<'_>) -> Vec<Conversion> {
     let a = paddings.a;
     let mut out = Vec::new();
     for &id in &a.order {
         let node = &a.graph[id];
-        let operands = match a.role(id) {
-            Role::Contraction => 2,
-            Role::Attention => 3,
+        let operands = match (a.role(id), &node.op) {
+            (Role::Contraction, _) => 2,
+            (Role::Attention, _) => 3,
+            (_, Op::Loop(attrs)) => {
+                for (n, to) in loops::conversions(a.options, attrs) {
+                    let value = node.inputs[n];
+                    let Some(home) = plan.homes.get(&value) else { continue };
+                    if plan.buffers[home.buffer as usize].dtype != to {
+                        let order = relative_order(&home.strides);
+                        let layout = Layout { order, padding: None, relaid: false };
+                        convert(a, plan, value, to, &layout, &mut out);
+                    }
+                }
+                continue;
+            }
             _ => continue,
         };
         let to = operand_type(a.math(node));
@@ -183,7 +213,7 @@ pub(super) fn conversions(
     }
     depthwise_kernels(paddings, plan, &mut out);
     padded_vectors(paddings, plan, &mut out);
-    Ok(out)
+    out
 }
 
 /// Adds a copy unless there is one.

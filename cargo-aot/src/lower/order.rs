@@ -1,7 +1,7 @@
 //! Puts groups in an order in which everything is written before it is read.
 
 use super::LowerError;
-use super::builder::{Made, Stored};
+use super::builder::{LoopSteps, Made, Stored, Work};
 use super::plan::{BufferKind, Plan, Reading};
 use aot_ir::dim::Atom;
 use aot_ir::{Op, SymId, ValueId};
@@ -11,37 +11,77 @@ use std::collections::{BTreeSet, HashMap};
 /// Splits groups into those that prepare and those of a run, each in order of their needs and, where
 /// there is a choice, in the given order.
 pub(super) fn arrange(plan: &mut Plan<'_>, groups: Vec<Made>) -> Result<(), LowerError> {
-    let prepares = |made: &Made| {
-        made.group.stores.iter().all(|s| {
-            let buffer = made.group.operands[s.operand.index()].buffer;
+    let prepares = |made: &Made| match &made.work {
+        Work::Group(group) => group.stores.iter().all(|s| {
+            let buffer = group.operands[s.operand.index()].buffer;
             plan.buffers[buffer as usize].kind == BufferKind::Prepared
-        })
+        }),
+        Work::Loop(_) => false,
     };
     let (prepare, steps): (Vec<Made>, Vec<Made>) = groups.into_iter().partition(prepares);
-    plan.prepare = sorted(plan, prepare)?.into_iter().map(|made| made.group).collect();
+    let prepare = sorted(plan, prepare)?;
+    plan.prepare = prepare.into_iter().flat_map(|made| made.groups().to_vec()).collect();
     let steps = sorted(plan, steps)?;
     plan.readings = readings(plan, &steps);
-    plan.steps = steps.into_iter().map(|made| made.group).collect();
+    flatten(plan, steps);
     Ok(())
 }
 
-/// The symbols that a group mentions and that the run binds.
-fn mentioned(plan: &Plan<'_>, group: &Group) -> BTreeSet<SymId> {
+/// Puts the groups of a run one after the other, those of loops as a stretch of them.
+fn flatten(plan: &mut Plan<'_>, steps: Vec<Made>) {
+    let mut starts = Vec::with_capacity(steps.len() + 1);
+    let mut inner = Vec::new();
+    for made in steps {
+        let start = plan.steps.len();
+        starts.push(start);
+        match made.work {
+            Work::Group(group) => plan.steps.push(*group),
+            Work::Loop(steps) => {
+                let LoopSteps { mut whole, groups, readings, loops } = *steps;
+                whole.steps = start..start + groups.len();
+                plan.loops.push(whole);
+                plan.loops.extend(loops.into_iter().map(|mut each| {
+                    each.steps = each.steps.start + start..each.steps.end + start;
+                    each
+                }));
+                let moved = |r: Reading| Reading { before: r.before + start, ..r };
+                inner.extend(readings.into_iter().map(moved));
+                plan.steps.extend(groups);
+            }
+        }
+    }
+    starts.push(plan.steps.len());
+    for reading in &mut plan.readings {
+        reading.before = starts[reading.before];
+    }
+    plan.readings.extend(inner);
+    plan.readings.sort_by_key(|reading| reading.before);
+}
+
+/// The symbols that a group or loop mentions and that the run binds.
+fn mentioned(plan: &Plan<'_>, made: &Made) -> BTreeSet<SymId> {
     let mut out = BTreeSet::new();
     if plan.graph.bindings.is_empty() {
         return out;
     }
-    group.visit_atoms(&mut |atom| {
+    let mut note = |atom: &Atom| {
         if let Atom::Sym(symbol) = atom
             && plan.graph.binding(*symbol).is_some()
         {
             out.insert(*symbol);
         }
-    });
+    };
+    made.groups().iter().for_each(|group| group.visit_atoms(&mut note));
+    if let Work::Loop(steps) = &made.work {
+        for each in std::iter::once(&steps.whole).chain(&steps.loops) {
+            each.count.visit(&mut note);
+        }
+    }
     out
 }
 
-/// Which sizes are read where. Whenever the run has to wait for one, all that are made by then are read.
+/// Which sizes are read where, by position in the order. Whenever the run has to wait for one, all that are made by
+/// then are read. Those that loops count need no reading.
 fn readings(plan: &Plan<'_>, steps: &[Made]) -> Vec<Reading> {
     let graph = plan.graph;
     let made = |value: ValueId| steps.iter().rposition(|made| made.writes.contains(&(value, None)));
@@ -51,8 +91,9 @@ fn readings(plan: &Plan<'_>, steps: &[Made]) -> Vec<Reading> {
         .filter_map(|b| Some((b.symbol, plan.homes.get(&b.size)?.buffer, made(b.size))))
         .collect();
     let mut out = Vec::new();
-    for (before, group) in steps.iter().map(|made| Some(&made.group)).chain([None]).enumerate() {
-        let wanted = group.map(|group| mentioned(plan, group));
+    let end = (!plan.nested).then_some(None);
+    for (before, made) in steps.iter().map(Some).chain(end).enumerate() {
+        let wanted = made.map(|made| mentioned(plan, made));
         let waits = pending.iter().any(|(symbol, ..)| match &wanted {
             Some(wanted) => wanted.contains(symbol),
             None => true,
@@ -96,12 +137,14 @@ fn sorted(plan: &Plan<'_>, groups: Vec<Made>) -> Result<Vec<Made>, LowerError> {
     for (i, made) in groups.iter().enumerate() {
         let mut needs = BTreeSet::new();
         made.reads.iter().for_each(|stored| with_parts(plan, *stored, &mut needs));
-        let sizes = mentioned(plan, &made.group).into_iter();
+        let sizes = mentioned(plan, made).into_iter();
         needs.extend(sizes.filter_map(|symbol| Some((plan.graph.binding(symbol)?, None))));
         let needed = needs.iter().filter_map(|stored| writers.get(stored)).flatten();
         before[i].extend(needed.copied().filter(|w| *w != i));
         // What writes where data says comes after what was written there first.
-        if made.group.stores.iter().any(|s| s.offset.any(|a| matches!(a, Atom::Value(_)))) {
+        let scatters =
+            |g: &Group| g.stores.iter().any(|s| s.offset.any(|a| matches!(a, Atom::Value(_))));
+        if matches!(&made.work, Work::Group(group) if scatters(group)) {
             let earlier = made.writes.iter().filter_map(|stored| writers.get(stored)).flatten();
             before[i].extend(earlier.copied().filter(|w| *w < i));
         }
@@ -126,7 +169,7 @@ fn sorted(plan: &Plan<'_>, groups: Vec<Made>) -> Result<Vec<Made>, LowerError> {
         }
     }
     match slots.into_iter().flatten().next() {
-        Some(stuck) => Err(LowerError::internal(&stuck.group.label, "groups need each other")),
+        Some(stuck) => Err(LowerError::internal(stuck.label(), "groups need each other")),
         None => Ok(out),
     }
 }

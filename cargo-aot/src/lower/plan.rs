@@ -1,8 +1,9 @@
 //! What lowering makes: buffers, where values live, and groups in order.
 
-use aot_ir::{DType, Dim, Graph, Scope, SymId, Symbols, ValueId};
+use aot_ir::{DType, Dim, Graph, Guard, NodeId, Scope, SymId, Symbols, ValueId};
 use aot_kernels::group::Group;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Memory that groups read and write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,23 @@ pub struct Padding {
     pub from: i64,
     /// The extent that it has in memory.
     pub to: i64,
+}
+
+/// Groups of a run that are done again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repetition {
+    /// Their places in [`Plan::steps`].
+    pub steps: Range<usize>,
+    /// Counts iterations from 0.
+    pub iteration: SymId,
+    /// The number of iterations; with a condition, the greatest.
+    pub count: Dim,
+    /// Gets the number of iterations that were made.
+    pub turns: Option<SymId>,
+    /// A buffer of one `Bool`, read before every iteration: whether there is another one.
+    pub condition: Option<u32>,
+    /// Equalities that are checked before every iteration.
+    pub guards: Vec<Guard>,
 }
 
 /// Where a value's elements are: an affine map from coordinates to elements of a buffer.
@@ -141,9 +159,50 @@ pub struct Plan<'g> {
     pub steps: Vec<Group>,
     /// Sizes that are read during a run, in order.
     pub readings: Vec<Reading>,
+    /// What of the run is repeated, in order; those within others after them.
+    pub loops: Vec<Repetition>,
+    /// Whether this is the body of a loop.
+    pub(super) nested: bool,
+    /// Further places that values are written to when they are made.
+    pub(super) also: HashMap<ValueId, Vec<Home>>,
+    /// Memory of the graph's loops.
+    pub(super) states: HashMap<NodeId, LoopMemory>,
 }
 
-impl Plan<'_> {
+/// What a loop keeps from one iteration to the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LoopMemory {
+    /// By carried value: the first half of its buffer. Iterations of even numbers read the first half and write the
+    /// second one.
+    pub(super) carried: Vec<Home>,
+    /// Whether there is another iteration.
+    pub(super) condition: Option<Home>,
+}
+
+impl<'g> Plan<'g> {
+    /// A plan in which nothing is decided yet.
+    pub(super) fn new(graph: &'g Graph) -> Self {
+        Self {
+            graph,
+            buffers: Vec::new(),
+            homes: HashMap::new(),
+            converted: HashMap::new(),
+            prepare: Vec::new(),
+            steps: Vec::new(),
+            readings: Vec::new(),
+            loops: Vec::new(),
+            nested: false,
+            also: HashMap::new(),
+            states: HashMap::new(),
+        }
+    }
+
+    /// How often a group of the run is done at these sizes (atoms by symbol).
+    pub fn times(&self, step: usize, atoms: &[i64]) -> f64 {
+        let around = self.loops.iter().filter(|repetition| repetition.steps.contains(&step));
+        around.map(|r| r.count.eval(atoms).unwrap_or(0).max(0) as f64).product()
+    }
+
     /// Where a value is read from that is wanted in a type: its copy in that type, if there is one.
     pub fn stored(&self, value: ValueId, wanted: DType) -> Option<&Home> {
         self.converted.get(&(value, wanted)).or_else(|| self.homes.get(&value))

@@ -9,10 +9,11 @@ use aot_kernels::group::Group;
 use aot_kernels::{Arg, Kernel, KernelError};
 use aot_runtime::artifact::WeightsLayout;
 use aot_runtime::program::{
-    Buffer, BufferId, KernelRef, Launch, LaunchArg, MemoryPlan, Place, Port, Program, Step, Target,
-    Weight,
+    Buffer, BufferId, KernelRef, Launch, LaunchArg, Loop, MemoryPlan, Place, Port, Program, Step,
+    Target, Weight,
 };
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 /// Chooses the kernels of a group: variants in order, the last one for all sizes.
 pub type Choose<'a> = &'a dyn Fn(&Group, &Symbols, Arch) -> Result<Vec<Kernel>, KernelError>;
@@ -100,15 +101,8 @@ pub fn assemble(
     });
     let plans = plans.collect();
     let launch = |i: usize| Step::Launch(i as u32);
-    let mut steps = Vec::new();
-    for step in 0..=plan.steps.len() {
-        let here = plan.readings.iter().filter(|reading| reading.before == step);
-        steps.extend(here.map(|reading| Step::ReadBack {
-            symbol: reading.symbol,
-            buffer: assembly.numbers[&reading.buffer],
-        }));
-        steps.extend((step < plan.steps.len()).then(|| launch(plan.prepare.len() + step)));
-    }
+    let mut steps = stretch(plan, &assembly.numbers, 0..plan.steps.len(), 0);
+    steps.extend(readings(plan, &assembly.numbers, plan.steps.len()));
     let port = |name: &str, v: aot_ir::ValueId| Port {
         name: name.to_owned(),
         dtype: graph[v].dtype,
@@ -129,6 +123,46 @@ pub fn assemble(
         origins: groups.iter().map(|g| g.origin.clone()).collect(),
     };
     Ok(Assembled { program, buffers: assembly.numbers, kernels: assembly.kernels })
+}
+
+/// The steps of a stretch of groups, within the loops before number `entered`. Sizes that are read before its first
+/// group are not among them, where that is the first one of a loop that was entered.
+fn stretch(
+    plan: &Plan<'_>,
+    numbers: &HashMap<u32, BufferId>,
+    groups: Range<usize>,
+    entered: usize,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut at = groups.start;
+    while at < groups.end {
+        if entered == 0 || at > groups.start {
+            steps.extend(readings(plan, numbers, at));
+        }
+        let mut loops = plan.loops.iter().enumerate().skip(entered);
+        let Some((n, each)) = loops.find(|(_, each)| each.steps.start == at) else {
+            steps.push(Step::Launch((plan.prepare.len() + at) as u32));
+            at += 1;
+            continue;
+        };
+        steps.push(Step::Loop(Box::new(Loop {
+            iteration: each.iteration,
+            count: each.count.clone(),
+            condition: each.condition.map(|buffer| numbers[&buffer]),
+            turns: each.turns,
+            guards: each.guards.clone(),
+            body: stretch(plan, numbers, each.steps.clone(), n + 1),
+        })));
+        at = each.steps.end;
+    }
+    steps
+}
+
+/// The sizes that are read before a group.
+fn readings(plan: &Plan<'_>, numbers: &HashMap<u32, BufferId>, before: usize) -> Vec<Step> {
+    let here = plan.readings.iter().filter(|reading| reading.before == before);
+    here.map(|reading| Step::ReadBack { symbol: reading.symbol, buffer: numbers[&reading.buffer] })
+        .collect()
 }
 
 /// Buffers that preparing or runs touch.

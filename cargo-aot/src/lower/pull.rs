@@ -130,6 +130,9 @@ impl Builder<'_> {
                 Ok(self.coord(&out, DType::I64))
             }
             Op::Fill { value, dtype, .. } => Ok(self.constant(*value, *dtype)),
+            Op::Loop(attrs) if attrs.is_conditional() && output == 0 => {
+                Ok(self.coord(&attrs.made(), DType::I64))
+            }
             Op::Reshape { .. } => {
                 let coords = reshape(&self.scope(), coords, &result.shape, shape(x()?));
                 self.value_at(x()?, &coords)

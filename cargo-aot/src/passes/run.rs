@@ -1,6 +1,6 @@
 //! The order of passes.
 
-use super::{attention, cleanup, fold, normalize, siblings, simplify, softmax, wide};
+use super::{attention, cleanup, fold, loops, normalize, siblings, simplify, softmax, wide};
 use aot_ir::{Graph, GraphError};
 
 /// Which passes run; by default all do.
@@ -27,6 +27,11 @@ const ROUNDS: usize = 12;
 /// When a node of the graph does not fit its operands, which a graph made by [`Graph::add`] can't have.
 pub fn run(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
     let mut graph = tidy(cleanup::run(graph)?)?;
+    if loops::any(&graph) {
+        graph = loops::run(&graph)?;
+        graph = loops::bodies(&graph, &|body| run(body, options))?;
+        graph = tidy(loops::run(&graph)?)?;
+    }
     if options.recognize {
         graph = tidy(normalize::run(&graph)?.graph)?;
         graph = tidy(softmax::run(&graph)?.graph)?;
@@ -35,6 +40,10 @@ pub fn run(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
     graph = tidy(wide::run(&graph)?.graph)?;
     if options.merge_siblings {
         graph = tidy(siblings::run(&graph)?)?;
+    }
+    if loops::any(&graph) {
+        // What has become a part of something larger since is taken from it in the bodies.
+        graph = tidy(loops::run(&graph)?)?;
     }
     cleanup::run(&graph)
 }

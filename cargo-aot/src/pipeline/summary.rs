@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aot_ir::{BoundBy, Dim, Scope, Symbols};
+use aot_ir::{BoundBy, Dim, Scope, SymId, Symbols};
 use aot_runtime::program::{Buffer, Place, Port, Program, Step, Target};
 use serde::Serialize;
 
@@ -176,7 +176,9 @@ impl ModelSummary {
         let works: Vec<Work> = groups.iter().map(|group| Work::of(group, &largest)).collect();
         let prepare = planned.plan.prepare.len();
         let mut work = Work::default();
-        works[prepare..].iter().for_each(|each| work += *each);
+        for (step, each) in works[prepare..].iter().enumerate() {
+            work += each.times(planned.plan.times(step, &largest));
+        }
         let buffers: Vec<_> =
             program.buffers.iter().map(|buffer| buffer_summary(buffer, symbols)).collect();
         let sum = |place: &str| {
@@ -189,9 +191,9 @@ impl ModelSummary {
             precision: model.precision.name(),
             inputs: ports(&program.inputs, symbols),
             outputs: ports(&program.outputs, symbols),
-            dims: dims(manifest, model, symbols),
+            dims: dims(manifest, model, program),
             nodes: planned.plan.graph.nodes().len(),
-            launches: planned.plan.steps.len(),
+            launches: program.steps.iter().map(|step| step.launches().len()).sum(),
             prepare_launches: prepare,
             targets: program
                 .targets
@@ -220,9 +222,12 @@ fn ports(ports: &[Port], symbols: &Symbols) -> Vec<PortSummary> {
     ports.iter().map(port).collect()
 }
 
-fn dims(manifest: &Manifest, model: &Model, symbols: &Symbols) -> Vec<DimSummary> {
+fn dims(manifest: &Manifest, model: &Model, program: &Program) -> Vec<DimSummary> {
+    let counters: Vec<SymId> = program.steps.iter().flat_map(Step::counters).collect();
+    let symbols = &program.symbols;
     symbols
         .iter()
+        .filter(|(id, _)| !counters.contains(id))
         .map(|(_, symbol)| {
             let spec = model.dim(&symbol.name);
             let buckets = match spec.map(|spec| &spec.kind) {
@@ -274,9 +279,8 @@ fn target_summary(
     let program: &Program = &planned.assembled.program;
     let mut uses: BTreeMap<u32, usize> = BTreeMap::new();
     let mut launches = Vec::new();
-    for step in &program.steps {
-        let Step::Launch(index) = step else { continue };
-        let index = *index as usize;
+    for index in program.steps.iter().flat_map(Step::launches) {
+        let index = index as usize;
         let Some(variants) = target.launches.get(index) else { continue };
         let mut names = Vec::new();
         for (i, variant) in variants.iter().enumerate() {

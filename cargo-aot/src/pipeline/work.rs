@@ -23,6 +23,11 @@ impl std::ops::AddAssign for Work {
 }
 
 impl Work {
+    /// The same again and again.
+    pub fn times(self, n: f64) -> Self {
+        Self { flop: self.flop * n, bytes: self.bytes * n }
+    }
+
     /// The work of a group where the symbols' atoms have these values.
     pub fn of(group: &Group, atoms: &[i64]) -> Self {
         let extent = |var: &VarId| group.extent(*var).eval(atoms).unwrap_or(0).max(0) as f64;

@@ -8,13 +8,21 @@ use crate::pipeline::Work;
 
 /// Operations and bytes of a run of the reference at sizes given by atoms.
 pub(super) fn of_reference(plan: &Plan<'_>, atoms: &[i64]) -> f64 {
-    let works = plan.steps.iter().map(|group| Work::of(group, atoms));
-    works.map(|work| work.flop + work.bytes).sum()
+    let works = plan.steps.iter().enumerate().map(|(step, group)| {
+        let work = Work::of(group, atoms);
+        (work.flop + work.bytes) * plan.times(step, atoms)
+    });
+    works.sum()
 }
 
 /// Expressions that the interpreter evaluates, preparing included.
 pub(super) fn of_interpreter(plan: &Plan<'_>, atoms: &[i64]) -> f64 {
-    plan.prepare.iter().chain(&plan.steps).map(|group| evaluations(group, atoms)).sum()
+    let prepare: f64 = plan.prepare.iter().map(|group| evaluations(group, atoms)).sum();
+    let steps = plan.steps.iter().enumerate();
+    prepare
+        + steps
+            .map(|(step, group)| evaluations(group, atoms) * plan.times(step, atoms))
+            .sum::<f64>()
 }
 
 fn evaluations(group: &Group, atoms: &[i64]) -> f64 {

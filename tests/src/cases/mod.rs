@@ -3,6 +3,7 @@
 mod attention;
 mod blocks;
 mod contractions;
+mod loops;
 mod movement;
 mod packed;
 mod padding;
@@ -42,7 +43,14 @@ impl Case {
     pub fn runs_in(&self, precision: &str) -> bool {
         const IN_TURN: [&str; 3] = ["f32", "tf32", "bf16"];
         let multiplies = |op: &Op| {
-            matches!(op, Op::MatMul | Op::Conv(_) | Op::ConvTranspose { .. } | Op::Attention(_))
+            matches!(
+                op,
+                Op::MatMul
+                    | Op::Conv(_)
+                    | Op::ConvTranspose { .. }
+                    | Op::Attention(_)
+                    | Op::Loop(_)
+            )
         };
         match self.graph.nodes().any(|(_, n)| multiplies(&n.op)) {
             false => precision == "f32",
@@ -92,6 +100,7 @@ pub fn all() -> Vec<Case> {
     attention::all(&mut out);
     blocks::all(&mut out);
     contractions::all(&mut out);
+    loops::all(&mut out);
     movement::all(&mut out);
     packed::all(&mut out);
     padding::all(&mut out);

@@ -7,7 +7,7 @@ use super::super::zero::is_zero_past;
 use super::Builder;
 use aot_ir::dim::{Cmp, Cond, VarId};
 use aot_ir::op::ScatterReduction;
-use aot_ir::{DType, Dim, Scalar};
+use aot_ir::{DType, Dim, Scalar, ValueId};
 use aot_kernels::group::{Expr, ExprId, Operand, OperandId, Store, compute_type};
 
 /// A variable that goes on past the extent of the axis that it numbers. There, groups store zeros.
@@ -192,6 +192,23 @@ impl Builder<'_> {
             last.per_element = per_element;
         }
         Ok(())
+    }
+
+    /// Writes a value to its home, and to every further place where it is wanted.
+    ///
+    /// # Errors
+    /// As [`Builder::store`].
+    pub(in crate::lower) fn store_all(
+        &mut self,
+        value: ValueId,
+        coords: &[Dim],
+        result: ExprId,
+        per_element: bool,
+    ) -> Result<(), LowerError> {
+        let plan = self.plan;
+        let further = plan.also.get(&value).into_iter().flatten();
+        let mut homes = plan.homes.get(&value).into_iter().chain(further);
+        homes.try_for_each(|home| self.store(home, coords, result, per_element))
     }
 
     /// Writes to an offset of a buffer.

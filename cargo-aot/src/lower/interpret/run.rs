@@ -11,6 +11,7 @@ use aot_kernels::group::{
     Anchor, Attention, Contraction, ExprId, FoldOp, Group, MathType, Stage, Store,
 };
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// Why groups could not be executed. Each is a fault of lowering, but for sizes out of range.
 #[derive(Debug, thiserror::Error)]
@@ -94,11 +95,7 @@ pub fn interpret_observed(
     for group in &plan.prepare {
         run_group(group, &mut memory, &atoms)?;
     }
-    for (step, group) in plan.steps.iter().enumerate() {
-        read(plan, step, &mut memory, &mut atoms)?;
-        run_group(group, &mut memory, &atoms)?;
-        observe(step, &memory);
-    }
+    run_steps(plan, 0..plan.steps.len(), 0, &mut memory, &mut atoms, observe)?;
     read(plan, plan.steps.len(), &mut memory, &mut atoms)?;
     let outputs = (0..plan.graph.outputs.len() as u32).map(|n| {
         let is = |k: &BufferKind| *k == BufferKind::Output(n);
@@ -106,6 +103,45 @@ pub fn interpret_observed(
         buffer.map(|b| memory.bytes(b as u32).to_vec()).unwrap_or_default()
     });
     Ok((outputs.collect(), atoms))
+}
+
+/// Runs a stretch of groups; those of the plan's loops before number `entered` are going on.
+fn run_steps(
+    plan: &Plan<'_>,
+    steps: Range<usize>,
+    entered: usize,
+    memory: &mut Memory,
+    atoms: &mut Vec<i64>,
+    observe: &mut dyn FnMut(usize, &Memory),
+) -> Result<()> {
+    let mut step = steps.start;
+    while step < steps.end {
+        read(plan, step, memory, atoms)?;
+        let mut loops = plan.loops.iter().enumerate().skip(entered);
+        let Some((n, each)) = loops.find(|(_, each)| each.steps.start == step) else {
+            run_group(&plan.steps[step], memory, atoms)?;
+            observe(step, memory);
+            step += 1;
+            continue;
+        };
+        let count = each.count.eval(atoms.as_slice())?;
+        let mut made = 0;
+        let goes_on = |memory: &Memory| match each.condition {
+            Some(buffer) => memory.read(buffer, 0).is_some_and(Num::truth),
+            None => true,
+        };
+        while made < count && goes_on(memory) {
+            atoms[each.iteration.0 as usize] = made;
+            run_steps(plan, each.steps.clone(), n + 1, memory, atoms, observe)?;
+            made += 1;
+        }
+        if let Some(turns) = each.turns {
+            atoms[turns.0 as usize] = atom_of(&plan.graph.symbols, turns, made)?;
+            memory.resize(plan, atoms)?;
+        }
+        step = each.steps.end;
+    }
+    Ok(())
 }
 
 /// Binds the symbols whose sizes are read before a step; buffers of that size then are as long as they say.

@@ -6,6 +6,7 @@ mod index;
 mod movement;
 mod pointwise;
 mod reduce;
+mod repeat;
 mod sizes;
 mod tensors;
 

@@ -106,7 +106,10 @@ impl Builder {
             return Ok(picked);
         }
         let picked = self.pick(t, 0, Dim::from(i as i64))?;
-        self.data_sizes.picked.insert((t, i), picked);
+        // What is made in a body stays there.
+        if self.frame.number == 0 {
+            self.data_sizes.picked.insert((t, i), picked);
+        }
         Ok(picked)
     }
 
@@ -177,7 +180,7 @@ impl Builder {
         graph.bindings.push(Binding { symbol, size });
         let dim = graph.symbols.dim(symbol);
         for t in [value, scalar] {
-            if self.dtype(t).is_int() {
+            if self.dtype(t).is_int() && self.is_here(t) {
                 let shape = self.shape(t).to_vec();
                 let body = Body::List(vec![Elem::Int(dim.clone())]);
                 self.set_known(t, Rc::new(Content { shape, body }));

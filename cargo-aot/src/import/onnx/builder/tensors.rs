@@ -1,6 +1,7 @@
 //! Tensors of the model while it is imported: graph values, constants, or known elements.
 
 use super::super::known::{Content, Elem, round_to};
+use super::repeat::Frame;
 use super::sizes::DataSizes;
 use aot_ir::{
     Binding, Bytes, Constant, DType, Dim, Graph, GraphError, Guard, Op, Scope, SymId, Symbol,
@@ -65,7 +66,8 @@ struct Entry {
     shape: Vec<Dim>,
     known: Known,
     constant: Option<Constant>,
-    value: Option<ValueId>,
+    /// In the graph of this number.
+    value: Option<(u32, ValueId)>,
     name: Option<String>,
     /// Tensors whose elements, one after the other, are those of this one.
     made_of: Vec<Tensor>,
@@ -74,7 +76,12 @@ struct Entry {
 /// The graph in the making.
 #[derive(Debug)]
 pub(in super::super) struct Builder {
-    graph: Graph,
+    /// The graph that nodes are added to.
+    pub(super) frame: Frame,
+    /// Those around it, the outermost first.
+    pub(super) outer: Vec<Frame>,
+    /// How many graphs there were within others.
+    pub(super) frames: u32,
     entries: Vec<Entry>,
     scalars: HashMap<(DType, u64), Tensor>,
     pub(super) data_sizes: DataSizes,
@@ -87,8 +94,15 @@ impl Builder {
     pub(in super::super) fn new(name: &str, symbols: Symbols, data_sizes: DataSizes) -> Self {
         let mut graph = Graph::new(name);
         graph.symbols = symbols;
-        let (entries, scalars) = (Vec::new(), HashMap::new());
-        Self { graph, entries, scalars, data_sizes, node: String::new() }
+        Self {
+            frame: Frame { graph, ..Frame::default() },
+            outer: Vec::new(),
+            frames: 0,
+            entries: Vec::new(),
+            scalars: HashMap::new(),
+            data_sizes,
+            node: String::new(),
+        }
     }
 
     /// The dims with a range that data took its sizes from.
@@ -97,11 +111,16 @@ impl Builder {
     }
 
     pub(super) fn graph(&self) -> &Graph {
-        &self.graph
+        &self.frame.graph
     }
 
     pub(super) fn graph_mut(&mut self) -> &mut Graph {
-        &mut self.graph
+        &mut self.frame.graph
+    }
+
+    /// Whether a tensor was made in the graph that nodes are added to.
+    pub(super) fn is_here(&self, t: Tensor) -> bool {
+        self.entry(t).value.is_some_and(|(number, _)| number == self.frame.number)
     }
 
     /// Says what elements of data are by now known to be.
@@ -126,21 +145,21 @@ impl Builder {
     ) -> Result<Graph, (String, OpError)> {
         for (name, tensor) in outputs {
             match self.value(tensor) {
-                Ok(value) => self.graph.outputs.push((name, value)),
+                Ok(value) => self.frame.graph.outputs.push((name, value)),
                 Err(error) => return Err((name, error)),
             }
         }
-        Ok(self.graph)
+        Ok(self.frame.graph)
     }
 
     /// The run-time sizes.
     pub(in super::super) fn symbols(&self) -> &Symbols {
-        &self.graph.symbols
+        &self.frame.graph.symbols
     }
 
     /// What can be proved of the run-time sizes.
     pub(in super::super) fn scope(&self) -> Scope<'_> {
-        Scope::new(&self.graph.symbols)
+        Scope::new(&self.frame.graph.symbols)
     }
 
     fn push(&mut self, entry: Entry) -> Tensor {
@@ -154,7 +173,7 @@ impl Builder {
 
     /// Adds an input.
     pub(in super::super) fn input(&mut self, name: &str, dtype: DType, shape: Vec<Dim>) -> Tensor {
-        let value = self.graph.add_input(name, dtype, shape);
+        let value = self.frame.graph.add_input(name, dtype, shape);
         let t = self.of_value(value);
         self.entries[t.0 as usize].name = Some(name.to_owned());
         t
@@ -265,19 +284,19 @@ impl Builder {
 
     /// How many guards there are.
     pub(in super::super) fn guards(&self) -> usize {
-        self.graph.guards.len()
+        self.frame.graph.guards.len()
     }
 
     /// Takes back all guards but the first ones.
     pub(in super::super) fn keep_guards(&mut self, count: usize) {
-        self.graph.guards.truncate(count);
+        self.frame.graph.guards.truncate(count);
     }
 
     /// Has every run check that two sizes are equal.
     pub(in super::super) fn guard(&mut self, lhs: Dim, rhs: Dim) {
         let guard = Guard { lhs, rhs, node: self.node.clone() };
-        if !self.graph.guards.contains(&guard) {
-            self.graph.guards.push(guard);
+        if !self.frame.graph.guards.contains(&guard) {
+            self.frame.graph.guards.push(guard);
         }
     }
 
@@ -290,9 +309,9 @@ impl Builder {
         size: Tensor,
     ) -> OpResult<Dim> {
         let size = self.value(size)?;
-        let symbol = self.graph.symbols.add(Symbol::in_run(name, lo, hi));
-        self.graph.bindings.push(Binding { symbol, size });
-        Ok(self.graph.symbols.dim(symbol))
+        let symbol = self.frame.graph.symbols.add(Symbol::in_run(name, lo, hi));
+        self.frame.graph.bindings.push(Binding { symbol, size });
+        Ok(self.frame.graph.symbols.dim(symbol))
     }
 
     /// Gives a tensor the model's name for it, unless it has one.
@@ -300,53 +319,69 @@ impl Builder {
         let entry = &mut self.entries[t.0 as usize];
         if entry.name.is_none() && !name.is_empty() {
             entry.name = Some(name.to_owned());
-            if let Some(value) = entry.value {
-                self.graph.set_name(value, name);
+            if let Some((_, value)) = entry.value.filter(|(n, _)| *n == self.frame.number) {
+                self.frame.graph.set_name(value, name);
             }
         }
     }
 
     /// The tensor of a graph value.
     pub(in super::super) fn of_value(&mut self, value: ValueId) -> Tensor {
-        let Value { dtype, shape, .. } = &self.graph[value];
+        let Value { dtype, shape, .. } = &self.frame.graph[value];
         let (dtype, shape) = (*dtype, shape.clone());
-        let value = Some(value);
+        let value = Some((self.frame.number, value));
         let (constant, name, made_of) = (None, None, Vec::new());
         self.push(Entry { dtype, shape, known: Known::No, constant, value, name, made_of })
     }
 
     /// The graph value that holds a tensor, made if there is none yet.
     pub(in super::super) fn value(&mut self, t: Tensor) -> OpResult<ValueId> {
-        if let Some(value) = self.entry(t).value {
+        let here = self.frame.number;
+        if let Some((number, value)) = self.entry(t).value
+            && number == here
+        {
             return Ok(value);
         }
-        let stored = self.entry(t).constant.clone();
-        let value = match stored {
-            Some(constant) => self.graph.add_constant(constant)?,
+        if let Some(&value) = self.frame.values.get(&t) {
+            return Ok(value);
+        }
+        let value = match self.entry(t).constant.clone() {
+            Some(constant) if here == 0 => self.frame.graph.add_constant(constant)?,
+            Some(_) => self.capture(t)?,
             None => match self.content(t) {
                 Some(content) => {
                     let dtype = self.dtype(t);
                     self.emit_content(&content, dtype)?
                 }
+                None if self.entry(t).value.is_some() => self.capture(t)?,
                 None => return wrong("a tensor without elements"),
             },
         };
-        let entry = &mut self.entries[t.0 as usize];
-        entry.value = Some(value);
-        if let Some(name) = &entry.name {
-            self.graph.set_name(value, name.clone());
+        match here {
+            0 => self.entries[t.0 as usize].value = Some((0, value)),
+            _ => {
+                self.frame.values.insert(t, value);
+            }
+        }
+        if let Some(name) = &self.entries[t.0 as usize].name {
+            self.frame.graph.set_name(value, name.clone());
         }
         Ok(value)
     }
 
+    /// The model's name for a tensor, or that of the current node.
+    pub(super) fn name_of(&self, t: Tensor) -> String {
+        self.entry(t).name.clone().unwrap_or_else(|| self.node.clone())
+    }
+
     /// Extents of a graph value.
     pub(super) fn shape_of(&self, value: ValueId) -> &[Dim] {
-        &self.graph[value].shape
+        &self.frame.graph[value].shape
     }
 
     /// Element type of a graph value.
     pub(super) fn dtype_of(&self, value: ValueId) -> DType {
-        self.graph[value].dtype
+        self.frame.graph[value].dtype
     }
 
     /// Adds a constant node value.
@@ -357,13 +392,18 @@ impl Builder {
         bytes: Vec<u8>,
     ) -> OpResult<ValueId> {
         let name = self.node.clone();
-        Ok(self.graph.add_constant(Constant { name, dtype, shape, bytes: Bytes::from(bytes) })?)
+        Ok(self.frame.graph.add_constant(Constant {
+            name,
+            dtype,
+            shape,
+            bytes: Bytes::from(bytes),
+        })?)
     }
 
     /// Adds a node on graph values.
     pub(super) fn add(&mut self, op: Op, inputs: &[ValueId]) -> OpResult<ValueId> {
         let name = self.node.clone();
-        let value = self.graph.add1(op, inputs, name)?;
+        let value = self.frame.graph.add1(op, inputs, name)?;
         for dim in self.shape_of(value) {
             let mut atoms = 0;
             dim.visit(&mut |_| atoms += 1);
@@ -381,7 +421,7 @@ impl Builder {
     pub(in super::super) fn ops(&mut self, op: Op, inputs: &[Tensor]) -> OpResult<Vec<Tensor>> {
         let inputs = inputs.iter().map(|&t| self.value(t)).collect::<OpResult<Vec<_>>>()?;
         let name = self.node.clone();
-        let values = self.graph.add(op, &inputs, name)?;
+        let values = self.frame.graph.add(op, &inputs, name)?;
         Ok(values.into_iter().map(|value| self.of_value(value)).collect())
     }
 
@@ -394,9 +434,9 @@ impl Builder {
     ) -> OpResult<(SymId, Graph)> {
         let most = self.scope().interval(count).hi;
         let name = self.free_name(&format!("{} turn", self.node));
-        let iteration = self.graph.symbols.add(Symbol::counter(name, count.clone(), most));
+        let iteration = self.frame.graph.symbols.add(Symbol::counter(name, count.clone(), most));
         let mut body = Graph::new(self.node.clone());
-        body.symbols = self.graph.symbols.clone();
+        body.symbols = self.frame.graph.symbols.clone();
         let inputs = operands
             .iter()
             .enumerate()

@@ -1,7 +1,9 @@
-//! Nodes that hold graphs: branches are chosen, loops unrolled, where that is decided at build time.
+//! Nodes that hold graphs: branches are chosen and short loops unrolled where that is decided at build time; other
+//! loops stay loops.
 
 mod branch;
 mod loops;
+mod repeat;
 mod scan;
 
 use super::builder::{OpError, OpResult};
@@ -9,7 +11,11 @@ use super::item::Item;
 use super::nodes::{Importer, Opsets, Stop};
 use super::proto::NodeProto;
 
-/// Most iterations that are unrolled.
+/// Iterations are unrolled where they become at most about this many nodes in all; more, and numbers of iterations
+/// that are known at run time only, become a loop.
+pub(super) const MAX_UNROLLED_NODES: i64 = 1024;
+/// Most iterations that are unrolled where there can't be a loop: the body handles sequences, or its values change
+/// their shapes.
 const MAX_UNROLLED: i64 = 512;
 
 /// Operators whose nodes hold graphs.
@@ -30,9 +36,9 @@ impl Importer<'_> {
     ) -> Result<Vec<Option<Item>>, Stop> {
         match node.op_type.as_str() {
             "If" => self.branch(node, opsets, inputs),
-            "Loop" => self.unroll_loop(node, opsets, inputs),
+            "Loop" => self.import_loop(node, opsets, inputs),
             "SequenceMap" => self.map_sequence(node, opsets, inputs),
-            _ => self.unroll_scan(node, opsets, inputs),
+            _ => self.import_scan(node, opsets, inputs),
         }
     }
 }

@@ -1,18 +1,21 @@
-//! Scan over a number of steps that is decided at build time.
+//! Scan.
 
 use super::super::builder::{OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use super::super::item::{Item, Names};
 use super::super::nodes::{Importer, Opsets, Stop};
 use super::super::proto::{GraphProto, NodeProto};
-use super::{MAX_UNROLLED, none, unsupported_stop, wrong_stop};
+use super::repeat::{Attempt, Repeat, Shape, items, nodes};
+use super::{MAX_UNROLLED, MAX_UNROLLED_NODES, none, unsupported_stop, wrong_stop};
 use aot_ir::Dim;
+use aot_ir::dim::Cmp;
 
 /// States after the last step, and what each step gave, per result.
 type Run = (Vec<Tensor>, Vec<Vec<Tensor>>);
 
 impl Importer<'_> {
-    pub(super) fn unroll_scan(
+    /// Scan: unrolled where that gives few nodes, else a loop of the graph.
+    pub(super) fn import_scan(
         &mut self,
         node: &NodeProto,
         opsets: &Opsets,
@@ -24,8 +27,71 @@ impl Importer<'_> {
         let plan = ScanPlan::read(node, inputs)?;
         let axes = self.scan_axes(&plan)?;
         let length = self.scan_length(&plan, &axes)?;
+        let unroll = |importer: &mut Self, length: i64| {
+            importer.try_to(|i| i.unroll_scan(&plan, node, opsets, &axes, length))
+        };
+        let constant = length.as_const().filter(|n| *n > 0);
+        if let Some(n) =
+            constant.filter(|n| n.saturating_mul(nodes(plan.body)) <= MAX_UNROLLED_NODES)
+            && let Attempt::Made(outputs) = unroll(self, n)?
+        {
+            return Ok(outputs);
+        }
+        let looped =
+            self.try_to(|importer| importer.loop_scan(&plan, node, opsets, &axes, &length));
+        match (looped?, constant) {
+            (Attempt::Made(outputs), _) => Ok(outputs),
+            (Attempt::No(why), Some(n)) if n <= MAX_UNROLLED => match unroll(self, n)? {
+                Attempt::Made(outputs) => Ok(outputs),
+                Attempt::No(_) => Err(why),
+            },
+            (Attempt::No(why), _) => Err(why),
+        }
+    }
+
+    fn loop_scan(
+        &mut self,
+        plan: &ScanPlan<'_>,
+        node: &NodeProto,
+        opsets: &Opsets,
+        axes: &[usize],
+        length: &Dim,
+    ) -> Result<Vec<Option<Item>>, Stop> {
+        let is_backward = |list: &[i64], i: usize| list.get(i) == Some(&1);
+        let scanned = plan.scanned.iter().zip(axes).enumerate();
+        let collected = plan.body.output.len() - plan.state.len();
+        let repeat = Repeat {
+            body: plan.body,
+            count: length.clone(),
+            shape: Shape::Scan(
+                scanned
+                    .map(|(i, (&t, &axis))| (t, axis, is_backward(&plan.input_directions, i)))
+                    .collect(),
+            ),
+            initial: plan.state.clone(),
+            backward: (0..collected).map(|i| is_backward(&plan.output_directions, i)).collect(),
+        };
+        let Some(mut out) = self.repeat(&repeat, opsets)? else { return Ok(none(node)) };
+        for (i, t) in out.iter_mut().skip(plan.state.len()).enumerate() {
+            // The steps' axis is the first one so far.
+            let rank = self.builder.rank(*t);
+            let axis = axis_of(plan.output_axes.get(i), rank)?;
+            let perm: Vec<usize> = (1..=axis).chain([0]).chain(axis + 1..rank).collect();
+            *t = self.builder.transpose(*t, &perm)?;
+        }
+        Ok(items(out))
+    }
+
+    fn unroll_scan(
+        &mut self,
+        plan: &ScanPlan<'_>,
+        node: &NodeProto,
+        opsets: &Opsets,
+        axes: &[usize],
+        length: i64,
+    ) -> Result<Vec<Option<Item>>, Stop> {
         let Some((state, lists)) =
-            self.run_scan(&plan, opsets, &plan.state, &plan.scanned, &axes, length)?
+            self.run_scan(plan, opsets, &plan.state, &plan.scanned, axes, length)?
         else {
             return Ok(none(node));
         };
@@ -38,7 +104,7 @@ impl Importer<'_> {
             let axis = axis_of(plan.output_axes.get(i), rank)?;
             out.push(self.stack(&list, axis)?);
         }
-        Ok(out.into_iter().map(|t| Some(Item::Tensor(t))).collect())
+        Ok(items(out))
     }
 
     /// Version 8: axis 0 of everything is the batch, axis 1 the steps, and an input before the others may
@@ -53,7 +119,10 @@ impl Importer<'_> {
             return Err(wrong_stop("an input is missing"));
         };
         let plan = ScanPlan::read(node, inputs)?;
-        let steps = self.scan_length(&plan, &vec![1; plan.scanned.len()])?;
+        let steps = self.scan_length(&plan, &vec![1; plan.scanned.len()])?.as_const();
+        let Some(steps) = steps else {
+            return Err(unsupported_stop("a Scan of version 8 over a run-time number of steps"));
+        };
         let first = plan.scanned.first().copied();
         let batch = first.and_then(|t| self.builder.shape(t).first()?.as_const());
         let batch = match batch {
@@ -131,26 +200,23 @@ impl Importer<'_> {
     }
 
     /// The number of steps: the extent that all scanned inputs have along their axes.
-    fn scan_length(&self, plan: &ScanPlan<'_>, axes: &[usize]) -> OpResult<i64> {
-        let mut length: Option<i64> = None;
+    fn scan_length(&self, plan: &ScanPlan<'_>, axes: &[usize]) -> OpResult<Dim> {
+        let mut length: Option<Dim> = None;
         for (&t, &axis) in plan.scanned.iter().zip(axes) {
             let Some(extent) = self.builder.shape(t).get(axis) else {
                 return wrong("a scan axis is out of range");
             };
-            length = match extent.as_const() {
-                Some(n) if n > MAX_UNROLLED => {
-                    return unsupported("a Scan of this many iterations can't be unrolled");
-                }
-                Some(n) if length.is_none_or(|l| l == n) => Some(n),
-                Some(_) => return wrong("the scanned inputs differ in length"),
-                None => {
-                    return unsupported(
-                        "a Scan over a run-time size is not supported yet; fix that dim",
-                    );
-                }
+            length = match length {
+                None => Some(extent.clone()),
+                Some(found) => match self.builder.scope().decide(Cmp::Eq, &found, extent) {
+                    Some(false) => return wrong("the scanned inputs differ in length"),
+                    // A constant is what the others must be.
+                    _ if extent.as_const().is_some() => Some(extent.clone()),
+                    _ => Some(found),
+                },
             };
         }
-        Ok(length.unwrap_or(0))
+        Ok(length.unwrap_or(Dim::ZERO))
     }
 
     /// All steps; `None` when something inside is not supported.

@@ -20,6 +20,7 @@ mod pool_indices;
 mod pooling;
 mod quantized;
 mod recurrent;
+mod recurrent_cell;
 mod recurrent_weights;
 mod reduction;
 mod regions;

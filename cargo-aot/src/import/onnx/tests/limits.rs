@@ -12,6 +12,7 @@ fn text(mut node: NodeProto, name: &str, text: &str) -> NodeProto {
     let attribute = super::super::proto::AttributeProto {
         name: name.to_owned(),
         s: text.as_bytes().to_vec().into(),
+        strings: vec![text.as_bytes().to_vec().into()],
         ..Default::default()
     };
     node.attribute.push(attribute);
@@ -35,7 +36,7 @@ fn ten_unsupported_things_are_ten_lines() {
             .int("bits", 3)
             .int("block_size", 16),
         node("Det", wide, "h"),
-        text(node("LSTM", "t w3 w3", "i"), "activations", "Sinus"),
+        text(node("RNN", "t w3 r3", "i"), "activations", "Sinus"),
         node("ConstantOfShape", "s", "j"),
         // What reads the result of one of them is no fault of its own.
         node("Exp", "a", "k"),
@@ -47,7 +48,11 @@ fn ten_unsupported_things_are_ten_lines() {
         value("m", F32, "9 9"),
         value("t", F32, "n 1 2"),
     ];
-    let stored = vec![floats("w", &[2, 2], &[0.0; 4]), floats("w3", &[1, 4, 2], &[0.0; 8])];
+    let stored = vec![
+        floats("w", &[2, 2], &[0.0; 4]),
+        floats("w3", &[1, 3, 2], &[0.0; 6]),
+        floats("r3", &[1, 3, 3], &[0.0; 9]),
+    ];
     let mut model = model(17, inputs, stored, nodes, "y b c d e f g h i");
     for domain in ["com.example", "com.microsoft"] {
         let import = OperatorSetId { domain: domain.to_owned(), version: 1 };
@@ -66,7 +71,7 @@ fn ten_unsupported_things_are_ten_lines() {
         ("LpNormalization", "onnx, opset 17", "1 and 2 are supported"),
         ("MatMulNBits", "com.microsoft, opset 1", "2, 4 and 8 are supported"),
         ("Det", "onnx, opset 17", "constant sizes up to"),
-        ("LSTM", "onnx, opset 17", ""),
+        ("RNN", "onnx, opset 17", "activation sinus"),
         ("ConstantOfShape", "onnx, opset 17", "\"0..=N\" to `dims` of [models.test]"),
     ];
     for (line, (operator, version, remedy)) in lines.iter().zip(expected) {

@@ -5,6 +5,7 @@ mod make;
 mod branches;
 mod errors;
 mod limits;
+mod loops;
 mod sequences;
 mod shapes;
 mod signal;
