@@ -93,7 +93,9 @@ impl Context {
         self.finish()?;
         if end > self.staged.bytes() {
             let gpu = self.stream.gpu().clone();
-            self.staged = Block::new(&gpu, end, "inputs and outputs")?;
+            // Copies take what lies between tensors along, which nothing writes: zeros, from before any run.
+            self.staged = Block::zeroed(&self.stream, end, "inputs and outputs")?;
+            self.stream.synchronize()?;
             self.pinned = Pinned::new(&gpu, end)?;
         }
         Ok(starts)
