@@ -1,14 +1,16 @@
 //! Groups, interpreted through the planned arena, against the reference executor.
 
 use aot_ir::exec::{Executor, Tensor};
-use aot_ir::{DType, Dim, Graph};
+use aot_ir::{Arch, DType, Dim, Graph};
 use aot_kernels::group::{Anchor, Expr, Group};
+use aot_kernels::kernels_for;
 use aot_tests::cases::{Case, all};
 use aot_tests::compare::{distance, tolerance};
 use aot_tests::net::inputs;
 use cargo_aot::lower::arena::plan_arena;
 use cargo_aot::lower::interpret::interpret;
 use cargo_aot::lower::plan::{BufferKind, Plan, PlanBuffer};
+use cargo_aot::lower::program::assemble;
 use cargo_aot::lower::{LowerOptions, Precision, lower};
 use cargo_aot::passes;
 use std::borrow::Cow;
@@ -85,6 +87,24 @@ fn groups_mean_what_the_graph_means() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn programs_with_sizes_that_runs_bind_are_consistent() {
+    let mut tried = 0;
+    for case in all() {
+        let graph = passed(&case);
+        if !graph.symbols.iter().any(|(id, _)| graph.symbols.in_run(id)) {
+            continue;
+        }
+        let options = LowerOptions { precision: Precision::F32, precision_for: Vec::new() };
+        let plan = lower(&graph, &options).unwrap();
+        let targets = [(Arch::of_capability(90), false)];
+        let assembled = assemble(&plan, &case.name, &targets, &[], &kernels_for).unwrap();
+        assert_eq!(assembled.program.check(), Ok(()), "{}", case.name);
+        tried += 1;
+    }
+    assert!(tried > 10, "{tried}");
 }
 
 /// Networks of the families `padded_…`, lowered, with random inputs at their first sizes.

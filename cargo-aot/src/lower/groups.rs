@@ -263,7 +263,8 @@ fn copy_operands(
     Ok(())
 }
 
-/// Outputs that are inputs, constants, carried by a loop or further names of an output are copies.
+/// Outputs that are inputs, constants, carried by a loop, collected by one that ends by a condition, or further names of
+/// an output are copies.
 fn copy_outputs(plan: &mut Plan<'_>, groups: &mut Vec<Made>) -> Result<(), LowerError> {
     let graph = plan.graph;
     for (i, (name, value)) in graph.outputs.iter().enumerate() {

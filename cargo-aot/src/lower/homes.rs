@@ -31,8 +31,9 @@ pub(super) fn interface(plan: &mut Plan<'_>) {
 pub(super) fn is_made_in_place(graph: &Graph, value: ValueId) -> bool {
     match graph[value].def {
         Def::Node(id, n) => match &graph[id].op {
-            // What is carried lies where the next iteration would read it; the number of iterations is no data.
-            Op::Loop(attrs) => n as usize >= attrs.lead() + attrs.carried,
+            // What is carried lies where the next iteration would read it; the number of iterations is no data; how
+            // long what is collected gets, and with it the caller's memory, may be known only after the loop.
+            Op::Loop(attrs) => n as usize >= attrs.lead() + attrs.carried && attrs.turns.is_none(),
             _ => true,
         },
         Def::Input(_) | Def::Const(_) => false,
