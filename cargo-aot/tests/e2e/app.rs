@@ -151,10 +151,14 @@ impl App {
 
     /// `cargo …` in a folder of the application.
     pub(super) fn cargo_in(&self, dir: &str, arguments: &[&str]) -> Done {
+        // Each application has its own: their generated packages have one name and one path within them, and cargo
+        // would take one for the other.
+        let name = self.dir.file_name().unwrap();
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("e2e").join(name);
         let output = Command::new(env!("CARGO"))
             .args(arguments)
             .current_dir(self.dir.join(dir))
-            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("e2e"))
+            .env("CARGO_TARGET_DIR", target)
             .env("CARGO_NET_OFFLINE", "true")
             .env("CARGO_TERM_COLOR", "never")
             .env("CUDA_VISIBLE_DEVICES", "")
