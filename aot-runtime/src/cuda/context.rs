@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::driver::{Block, Copy, Event, Pinned};
+use super::driver::{Block, Event, Pinned, Transfer};
 use super::evaluate::Where;
 use super::replay::Replays;
 use super::{Gpu, Stream};
@@ -113,17 +113,17 @@ impl Context {
     }
 
     /// The copy of staged tensors to the GPU, if there are any.
-    pub(super) fn upload(&self, range: Range<usize>) -> Option<Copy> {
+    pub(super) fn upload(&self, range: Range<usize>) -> Option<Transfer> {
         let from = self.pinned.address() + range.start;
         let to = self.staged_address(range.start);
-        (!range.is_empty()).then_some(Copy::Up { from, to, bytes: range.len() })
+        (!range.is_empty()).then_some(Transfer::Up { from, to, bytes: range.len() })
     }
 
     /// The copy of staged tensors to the host, if there are any.
-    pub(super) fn download(&self, range: Range<usize>) -> Option<Copy> {
+    pub(super) fn download(&self, range: Range<usize>) -> Option<Transfer> {
         let from = self.staged_address(range.start);
         let to = self.pinned.address() + range.start;
-        (!range.is_empty()).then_some(Copy::Down { from, to, bytes: range.len() })
+        (!range.is_empty()).then_some(Transfer::Down { from, to, bytes: range.len() })
     }
 
     /// A fetched output, after the stream was waited for.
@@ -147,10 +147,10 @@ impl Context {
     }
 
     /// The copy of such an output to the host.
-    pub(super) fn download_late(&self, output: usize, bytes: usize) -> Option<Copy> {
+    pub(super) fn download_late(&self, output: usize, bytes: usize) -> Option<Transfer> {
         let (block, pinned) = self.late.get(output)?.as_ref()?;
         let (from, to) = (block.address(), pinned.address());
-        (bytes > 0).then_some(Copy::Down { from, to, bytes: bytes.min(pinned.bytes()) })
+        (bytes > 0).then_some(Transfer::Down { from, to, bytes: bytes.min(pinned.bytes()) })
     }
 
     /// Such an output, after the stream was waited for.
@@ -162,13 +162,13 @@ impl Context {
     }
 
     /// The copies of 64-bit integers at these addresses to the host.
-    pub(super) fn download_words(&mut self, addresses: &[u64]) -> Result<Vec<Copy>> {
+    pub(super) fn download_words(&mut self, addresses: &[u64]) -> Result<Vec<Transfer>> {
         if self.words.bytes() < addresses.len() * WORD {
             self.words = Pinned::new(self.stream.gpu(), addresses.len() * WORD)?;
         }
         let words = (self.words.address()..).step_by(WORD);
         let copies = addresses.iter().zip(words);
-        Ok(copies.map(|(&from, to)| Copy::Down { from, to, bytes: WORD }).collect())
+        Ok(copies.map(|(&from, to)| Transfer::Down { from, to, bytes: WORD }).collect())
     }
 
     /// The first of these integers, after the stream was waited for.
@@ -178,11 +178,11 @@ impl Context {
     }
 
     /// The copy of a byte at this address to the host.
-    pub(super) fn download_byte(&mut self, from: u64) -> Result<Copy> {
+    pub(super) fn download_byte(&mut self, from: u64) -> Result<Transfer> {
         if self.words.bytes() == 0 {
             self.words = Pinned::new(self.stream.gpu(), WORD)?;
         }
-        Ok(Copy::Down { from, to: self.words.address(), bytes: 1 })
+        Ok(Transfer::Down { from, to: self.words.address(), bytes: 1 })
     }
 
     /// This byte, after the stream was waited for.

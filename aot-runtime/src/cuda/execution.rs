@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aot_ir::SymId;
 
 use super::context::Context;
-use super::driver::{Copy, Work, execute};
+use super::driver::{Transfer, Work, execute};
 use super::evaluate::{Evaluated, Layout, is_whole};
 use super::replay::Run;
 use super::{CudaModel, Stream};
@@ -244,12 +244,12 @@ impl<'r> Execution<'r> {
         Ok(self.context.byte() != 0)
     }
 
-    fn submit(&self, evaluated: &Evaluated, upload: Option<Copy>) -> Result<()> {
+    fn submit(&self, evaluated: &Evaluated, upload: Option<Transfer>) -> Result<()> {
         let places = self.context.places(&self.inputs, &self.outputs);
         Run { upload, ..self.model.whole(evaluated, places) }.submit(&self.stream)
     }
 
-    fn copy(&self, copy: Copy) -> Result<()> {
+    fn copy(&self, copy: Transfer) -> Result<()> {
         // SAFETY: both ends lie in the run's own memory or in a buffer of the program, as long as the program says,
         // and stay until the event after this run has happened.
         unsafe { execute(&self.stream, &Work::Copy(copy)) }

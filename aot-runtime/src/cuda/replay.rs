@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Gpu;
 use super::Stream;
 use super::context::Places;
-use super::driver::{Copy, Function, Graph, GraphBuilder, Work, execute};
+use super::driver::{Function, Graph, GraphBuilder, Transfer, Work, execute};
 use super::evaluate::{Action, Evaluated};
 use crate::Result;
 
@@ -27,9 +27,9 @@ pub(super) struct Run<'a> {
     pub(super) evaluated: &'a Evaluated,
     pub(super) places: Places<'a>,
     /// Staged inputs, before everything else.
-    pub(super) upload: Option<Copy>,
+    pub(super) upload: Option<Transfer>,
     /// Staged outputs, after everything else.
-    pub(super) download: Option<Copy>,
+    pub(super) download: Option<Transfer>,
 }
 
 impl Run<'_> {
@@ -57,7 +57,7 @@ impl Run<'_> {
                 }
                 Action::Copy { from, to, bytes } => {
                     let (from, to) = (self.places.address(*from), self.places.address(*to));
-                    give(&Work::Copy(Copy::Within { from, to, bytes: *bytes }))?;
+                    give(&Work::Copy(Transfer::Within { from, to, bytes: *bytes }))?;
                 }
             }
         }
@@ -100,7 +100,7 @@ enum Node {
         grid: [u32; 3],
         arguments: Vec<u64>,
     },
-    Copy(Copy),
+    Copy(Transfer),
 }
 
 impl Node {

@@ -7,44 +7,9 @@ use cudarc::driver::sys;
 
 use super::library::check;
 use super::module::Function;
+use super::work::{Transfer, Work};
 use super::{Gpu, Stream};
 use crate::Result;
-
-/// One node's work.
-#[derive(Debug)]
-pub(crate) enum Work<'a> {
-    /// A kernel, its blocks per axis, and its one parameter. Skipped if an axis has no block.
-    Launch { function: &'a Function, grid: [u32; 3], arguments: &'a [u64] },
-    /// A copy. Skipped if it has no bytes.
-    Copy(Copy),
-}
-
-/// A copy of so many bytes between addresses of the GPU's memory, or of page-locked memory of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Copy {
-    /// On the GPU.
-    Within { from: u64, to: u64, bytes: usize },
-    /// From the host to the GPU.
-    Up { from: usize, to: u64, bytes: usize },
-    /// From the GPU to the host.
-    Down { from: u64, to: usize, bytes: usize },
-}
-
-impl Copy {
-    fn bytes(&self) -> usize {
-        let (Self::Within { bytes, .. } | Self::Up { bytes, .. } | Self::Down { bytes, .. }) = self;
-        *bytes
-    }
-}
-
-impl Work<'_> {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Launch { grid, .. } => grid.contains(&0),
-            Self::Copy(copy) => copy.bytes() == 0,
-        }
-    }
-}
 
 /// A chain of nodes that can be put into streams again and again, and changed in between.
 #[derive(Debug)]
@@ -186,42 +151,6 @@ impl Graph {
     }
 }
 
-/// Puts work into a stream.
-///
-/// # Safety
-/// As for [`Graph::launch`].
-pub(crate) unsafe fn execute(stream: &Stream, work: &Work<'_>) -> Result<()> {
-    if work.is_empty() {
-        return Ok(());
-    }
-    match work {
-        // SAFETY: the caller's promise.
-        Work::Launch { function, grid, arguments } => unsafe {
-            function.launch(stream, *grid, arguments)
-        },
-        Work::Copy(copy) => {
-            let stream = stream.raw();
-            // SAFETY: the caller's promise.
-            let (call, result) = unsafe {
-                match *copy {
-                    Copy::Within { from, to, bytes } => {
-                        ("cuMemcpyDtoDAsync", sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream))
-                    }
-                    Copy::Up { from, to, bytes } => (
-                        "cuMemcpyHtoDAsync",
-                        sys::cuMemcpyHtoDAsync_v2(to, from as *const c_void, bytes, stream),
-                    ),
-                    Copy::Down { from, to, bytes } => (
-                        "cuMemcpyDtoHAsync",
-                        sys::cuMemcpyDtoHAsync_v2(to as *mut c_void, from, bytes, stream),
-                    ),
-                }
-            };
-            check(call, result)
-        }
-    }
-}
-
 /// A launch as a node has it. One that does nothing has one block, and is switched off.
 fn launch(
     function: &Function,
@@ -246,12 +175,12 @@ fn launch(
 }
 
 /// A copy as a node has it. One that does nothing copies a byte, and is switched off.
-fn parameters(copy: &Copy) -> sys::CUDA_MEMCPY3D {
+fn parameters(copy: &Transfer) -> sys::CUDA_MEMCPY3D {
     use sys::CUmemorytype::{CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST};
     let (src_type, src_device, src_host, dst_type, dst_device, dst_host) = match *copy {
-        Copy::Within { from, to, .. } => (DEVICE, from, 0, DEVICE, to, 0),
-        Copy::Up { from, to, .. } => (HOST, 0, from, DEVICE, to, 0),
-        Copy::Down { from, to, .. } => (DEVICE, from, 0, HOST, 0, to),
+        Transfer::Within { from, to, .. } => (DEVICE, from, 0, DEVICE, to, 0),
+        Transfer::Up { from, to, .. } => (HOST, 0, from, DEVICE, to, 0),
+        Transfer::Down { from, to, .. } => (DEVICE, from, 0, HOST, 0, to),
     };
     let width = copy.bytes().max(1);
     sys::CUDA_MEMCPY3D {

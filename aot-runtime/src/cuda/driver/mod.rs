@@ -15,13 +15,15 @@ mod module;
 mod pinned;
 mod pooled;
 mod stream;
+mod work;
 
 pub(crate) use block::Block;
 pub(crate) use event::Event;
 pub(crate) use gpu::Gpu;
-pub(crate) use graph::{Copy, Graph, GraphBuilder, Work, execute};
+pub(crate) use graph::{Graph, GraphBuilder};
 pub(crate) use library::version_text;
 pub(crate) use module::{Function, Module};
 pub(crate) use pinned::Pinned;
 pub(crate) use pooled::Pooled;
 pub(crate) use stream::Stream;
+pub(crate) use work::{Transfer, Work, execute};

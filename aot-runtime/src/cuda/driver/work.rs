@@ -1,0 +1,84 @@
+//! Work for a stream.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys;
+
+use super::Stream;
+use super::library::check;
+use super::module::Function;
+use crate::Result;
+
+/// A launch or a copy.
+#[derive(Debug)]
+pub(crate) enum Work<'a> {
+    /// A kernel, its blocks per axis, and its one parameter. Skipped if an axis has no block.
+    Launch { function: &'a Function, grid: [u32; 3], arguments: &'a [u64] },
+    /// A copy. Skipped if it has no bytes.
+    Copy(Transfer),
+}
+
+/// A copy of so many bytes between addresses of the GPU's memory, or of page-locked memory of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// On the GPU.
+    Within { from: u64, to: u64, bytes: usize },
+    /// From the host to the GPU.
+    Up { from: usize, to: u64, bytes: usize },
+    /// From the GPU to the host.
+    Down { from: u64, to: usize, bytes: usize },
+}
+
+impl Transfer {
+    pub(super) fn bytes(&self) -> usize {
+        let (Self::Within { bytes, .. } | Self::Up { bytes, .. } | Self::Down { bytes, .. }) = self;
+        *bytes
+    }
+}
+
+impl Work<'_> {
+    /// Whether it does nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Launch { grid, .. } => grid.contains(&0),
+            Self::Copy(copy) => copy.bytes() == 0,
+        }
+    }
+}
+
+/// Puts work into a stream.
+///
+/// # Safety
+/// Arguments have their kernel's layout, and the memory that is worked on is what the kernel expects and, of copies, is
+/// allocated, until the work is done.
+pub(crate) unsafe fn execute(stream: &Stream, work: &Work<'_>) -> Result<()> {
+    if work.is_empty() {
+        return Ok(());
+    }
+    match work {
+        // SAFETY: the caller's promise.
+        Work::Launch { function, grid, arguments } => unsafe {
+            function.launch(stream, *grid, arguments)
+        },
+        Work::Copy(copy) => {
+            let stream = stream.raw();
+            // SAFETY: the caller's promise.
+            let (call, result) = unsafe {
+                match *copy {
+                    Transfer::Within { from, to, bytes } => {
+                        ("cuMemcpyDtoDAsync", sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream))
+                    }
+                    Transfer::Up { from, to, bytes } => (
+                        "cuMemcpyHtoDAsync",
+                        sys::cuMemcpyHtoDAsync_v2(to, from as *const c_void, bytes, stream),
+                    ),
+                    Transfer::Down { from, to, bytes } => (
+                        "cuMemcpyDtoHAsync",
+                        sys::cuMemcpyDtoHAsync_v2(to as *mut c_void, from, bytes, stream),
+                    ),
+                }
+            };
+            check(call, result)
+        }
+    }
+}
