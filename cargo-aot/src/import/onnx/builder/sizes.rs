@@ -169,16 +169,12 @@ impl Builder {
         self.data_sizes.used.insert(name.clone());
         let scalar = self.cast(value, DType::I64)?;
         let scalar = self.reshape(scalar, &[])?;
-        let size = self.value(scalar)?;
         let below = match most {
             Most::Proved(dim) if lo >= 0 => Some(dim + 1),
             _ => None,
         };
         let symbol = Symbol { below, ..Symbol::in_run(name, lo.min(hi), hi) };
-        let graph = self.graph_mut();
-        let symbol = graph.symbols.add(symbol);
-        graph.bindings.push(Binding { symbol, size });
-        let dim = graph.symbols.dim(symbol);
+        let dim = self.bound(symbol, scalar)?;
         for t in [value, scalar] {
             if self.dtype(t).is_int() && self.is_here(t) {
                 let shape = self.shape(t).to_vec();
@@ -187,6 +183,15 @@ impl Builder {
             }
         }
         Ok(Ok(dim))
+    }
+
+    /// The size that the run takes from `size`, an `I64` of rank 0.
+    pub(in super::super) fn bound(&mut self, symbol: Symbol, size: Tensor) -> OpResult<Dim> {
+        let size = self.value(size)?;
+        let graph = self.graph_mut();
+        let symbol = graph.symbols.add(symbol);
+        graph.bindings.push(Binding { symbol, size });
+        Ok(graph.symbols.dim(symbol))
     }
 
     fn unbounded<T>(&self, names: &[String]) -> OpResult<T> {

@@ -4,8 +4,8 @@ use super::super::known::{Content, Elem, round_to};
 use super::repeat::Frame;
 use super::sizes::DataSizes;
 use aot_ir::{
-    Binding, Bytes, Constant, DType, Dim, Graph, GraphError, Guard, Op, Scope, SymId, Symbol,
-    Symbols, Value, ValueId,
+    Bytes, Constant, DType, Dim, Graph, GraphError, Guard, Op, Scope, SymId, Symbol, Symbols,
+    Value, ValueId,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -298,20 +298,6 @@ impl Builder {
         if !self.frame.graph.guards.contains(&guard) {
             self.frame.graph.guards.push(guard);
         }
-    }
-
-    /// A size in `lo..=hi` that the run takes from the `I64` scalar `size`.
-    pub(in super::super) fn run_size(
-        &mut self,
-        name: &str,
-        lo: i64,
-        hi: i64,
-        size: Tensor,
-    ) -> OpResult<Dim> {
-        let size = self.value(size)?;
-        let symbol = self.frame.graph.symbols.add(Symbol::in_run(name, lo, hi));
-        self.frame.graph.bindings.push(Binding { symbol, size });
-        Ok(self.frame.graph.symbols.dim(symbol))
     }
 
     /// Gives a tensor the model's name for it, unless it has one.

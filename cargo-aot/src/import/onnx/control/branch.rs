@@ -12,7 +12,7 @@ use super::super::nodes::{Importer, Opsets, Stop};
 use super::super::proto::{GraphProto, NodeProto};
 use super::{none, wrong_stop};
 use aot_ir::dim::{Cmp, Cond};
-use aot_ir::{DType, Dim};
+use aot_ir::{DType, Dim, Symbol};
 
 /// Outputs of a branch, or why it can't be.
 type Attempt = Result<Vec<Option<Item>>, Failure>;
@@ -115,8 +115,8 @@ impl Importer<'_> {
             }
             (None, value) => {
                 let size = self.builder.cast(condition, DType::I64)?;
-                let truth =
-                    self.builder.run_size(&format!("the condition of `{node}`"), 0, 1, size)?;
+                let symbol = Symbol::in_run(format!("the condition of `{node}`"), 0, 1);
+                let truth = self.builder.bound(symbol, size)?;
                 (truth, Dim::from(i64::from(value)))
             }
         };
