@@ -1,4 +1,4 @@
-// Acc[m, n] = sum over k of a(m, k) * b(k, n) in T where m has at most kFewRows rows: each block has all rows and
+// Acc[m, n] = sum over k of a(m, k) * b(k, n) in T where m has at most kMostRows rows: each block has all rows and
 // kColumns columns, and its threads share k. Elements of B are read once, as wide as it allows, and go from registers
 // to products: with so few rows a product is as fast as B comes from memory.
 //
@@ -7,9 +7,7 @@
 //
 // Problem is that of contraction_mma.cuh; its A and B give `scalar` and, of kDirect, `load` (contraction_fma.cuh).
 
-constexpr int kFewRows = 8;
-
-template <class Problem, class T, int kColumns, int kThreads>
+template <class Problem, class T, int kMostRows, int kColumns, int kThreads>
 struct ContractionFew {
   using A = typename Problem::A;
   using B = typename Problem::B;
@@ -24,7 +22,7 @@ struct ContractionFew {
   static constexpr int kLowBit = kAlongK ? 1 : kAcross, kEndBit = kAlongK ? kAlong : 32;
   static constexpr int kShares = kAlongK ? 1 : kThreads / 32;
   // Whole runs of stores; more rows at once would take more registers than the schedule that shares the kernel.
-  static constexpr int kRowsAtOnce = Out::kAlongN || Out::kWidth <= 4 ? 4 : kFewRows;
+  static constexpr int kRowsAtOnce = Out::kAlongN || Out::kWidth <= 4 ? 4 : kMostRows;
   static_assert(kAcross >= 1 && kAcross <= 32 && kAlong >= 1 && (!kAlongK || kAlong <= 32), "threads of a block");
 
   template <class Params>

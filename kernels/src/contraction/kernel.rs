@@ -4,8 +4,8 @@ use super::access::{Side, classify};
 use super::collapse::collapse;
 use super::output::output;
 use super::schedule::{
-    Choice, Engine, FEW_COLUMNS, Tile, blocks, choices, few_blocks, few_bytes, shared_bytes,
-    supported,
+    Choice, Engine, FEW_COLUMNS, FEW_ROWS, Tile, blocks, choices, few_blocks, few_bytes,
+    shared_bytes, supported,
 };
 use super::side::{place, side};
 use crate::code::{Emit, Emitter, Part, Role};
@@ -104,12 +104,14 @@ fn text(
     let problem = problem.replace("  FN ", "  static FN ");
 
     let threads = threads(choice.tile);
-    let few = format!("ContractionFew<Problem, {real}, {FEW_COLUMNS}, {threads}>::run(p, memory);");
+    let few = format!(
+        "ContractionFew<Problem, {real}, {FEW_ROWS}, {FEW_COLUMNS}, {threads}>::run(p, memory);"
+    );
     let (mut headers, call, mut name) = match choice.tile {
         Some(tile) => {
             let (headers, engine, name) = engine(math, tile, real);
             let call = format!("{engine}::run(p, memory);");
-            let both = format!("if (Problem::m(p) <= kFewRows) {few} else {call}");
+            let both = format!("if (Problem::m(p) <= {FEW_ROWS}) {few} else {call}");
             (headers, if choice.few { both } else { call }, name)
         }
         None => (common(), few, format!("few rows, {FEW_COLUMNS} columns, {threads} threads")),

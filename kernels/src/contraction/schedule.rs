@@ -30,7 +30,7 @@ pub(super) struct Tile {
 }
 
 /// The most rows for which elements of the other side go from memory to products; `cuda/contraction_few.cuh`.
-const FEW_ROWS: i64 = 8;
+pub(super) const FEW_ROWS: i64 = 8;
 /// Columns of a block with few rows.
 pub(super) const FEW_COLUMNS: u32 = 16;
 
