@@ -24,6 +24,18 @@ pub struct Model {
     pub everywhere: bool,
 }
 
+/// A model of one size in all.
+const FIXED: Model = Model {
+    name: "",
+    file: "",
+    inputs: &[],
+    dims: &[],
+    fixed: &[],
+    sizes: &[&[]],
+    bounds: &[],
+    everywhere: false,
+};
+
 const BATCH_SEQUENCE: &[&str] = &["batch", "sequence"];
 
 const VOICE_16K: &[(&str, &[&str])] = &[("input", &["1", "576"]), ("state", &["2", "1", "128"])];
@@ -39,7 +51,6 @@ pub const MODELS: &[Model] = &[
             ("token_type_ids", BATCH_SEQUENCE),
         ],
         dims: &[("batch", 1, 64, 1), ("sequence", 1, 512, 1)],
-        fixed: &[],
         sizes: &[
             &[("batch", 1), ("sequence", 1)],
             &[("batch", 3), ("sequence", 37)],
@@ -49,6 +60,7 @@ pub const MODELS: &[Model] = &[
         ],
         bounds: &[("input_ids", 30000), ("attention_mask", 2), ("token_type_ids", 2)],
         everywhere: true,
+        ..FIXED
     },
     Model {
         name: "det",
@@ -62,23 +74,21 @@ pub const MODELS: &[Model] = &[
             &[("h", 320), ("w", 320)],
             &[("h", 960), ("w", 960)],
         ],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
     Model {
         name: "rec",
         file: "pp-ocr/rec.onnx",
         inputs: &[("x", &["n", "3", "48", "w"])],
         dims: &[("n", 1, 8, 1), ("w", 8, 1280, 4)],
-        fixed: &[],
         sizes: &[
             &[("n", 1), ("w", 8)],
             &[("n", 2), ("w", 100)],
             &[("n", 1), ("w", 320)],
             &[("n", 8), ("w", 1280)],
         ],
-        bounds: &[],
         everywhere: true,
+        ..FIXED
     },
     Model {
         name: "cls",
@@ -87,118 +97,66 @@ pub const MODELS: &[Model] = &[
         dims: &[("n", 1, 8, 1), ("h", 16, 64, 1), ("w", 16, 320, 1)],
         fixed: &[("h", 48), ("w", 192)],
         sizes: &[&[("n", 1)], &[("n", 8)]],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
     Model {
         name: "basic-pitch",
         file: "basic-pitch/nmp.onnx",
         inputs: &[("serving_default_input_2:0", &["n", "43844", "1"])],
         dims: &[("n", 1, 8, 1)],
-        fixed: &[],
         sizes: &[&[("n", 1)], &[("n", 8)]],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
     Model {
         name: "common-det",
         file: "ddddocr/common_det.onnx",
         inputs: &[("images", &["1", "3", "416", "416"])],
-        dims: &[],
-        fixed: &[],
-        sizes: &[&[]],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
     Model {
         name: "terrain",
         file: "terrain/unet.onnx",
-        inputs: &[],
         dims: &[("batch", 1, 8, 1)],
-        fixed: &[],
         sizes: &[&[("batch", 1)], &[("batch", 2)]],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
     Model {
         name: "tashkeel",
         file: "tashkeel/rawi_ensemble.onnx",
         inputs: &[("input", &["batch", "24"])],
         dims: &[("batch", 1, 8, 1)],
-        fixed: &[],
         sizes: &[&[("batch", 1)], &[("batch", 2)]],
         bounds: &[("input", 40)],
-        everywhere: false,
+        ..FIXED
     },
-    Model {
-        name: "vad",
-        file: "silero-vad/vad.onnx",
-        inputs: VOICE_16K,
-        dims: &[],
-        fixed: &[],
-        sizes: &[&[]],
-        bounds: &[],
-        everywhere: false,
-    },
+    Model { name: "vad", file: "silero-vad/vad.onnx", inputs: VOICE_16K, ..FIXED },
     Model {
         name: "vad-8k",
         file: "silero-vad/vad.onnx",
         inputs: &[("input", &["1", "288"]), ("state", &["2", "1", "128"])],
-        dims: &[],
-        fixed: &[],
-        sizes: &[&[]],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
-    Model {
-        name: "vad-op15",
-        file: "silero-vad/vad_16k_op15.onnx",
-        inputs: VOICE_16K,
-        dims: &[],
-        fixed: &[],
-        sizes: &[&[]],
-        bounds: &[],
-        everywhere: false,
-    },
-    Model {
-        name: "vad-half",
-        file: "silero-vad/vad_half.onnx",
-        inputs: VOICE_16K,
-        dims: &[],
-        fixed: &[],
-        sizes: &[&[]],
-        bounds: &[],
-        everywhere: false,
-    },
+    Model { name: "vad-op15", file: "silero-vad/vad_16k_op15.onnx", inputs: VOICE_16K, ..FIXED },
+    Model { name: "vad-half", file: "silero-vad/vad_half.onnx", inputs: VOICE_16K, ..FIXED },
     Model {
         name: "vad-openvino",
         file: "silero-vad/vad_openvino_16k.onnx",
         inputs: VOICE_16K,
-        dims: &[],
-        fixed: &[],
-        sizes: &[&[]],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
     Model {
         name: "vad-ifless",
         file: "silero-vad/vad_op18_ifless.onnx",
         inputs: &[("input", &["batch", "576"]), ("state", &["2", "batch", "128"])],
         dims: &[("batch", 1, 8, 1)],
-        fixed: &[],
         sizes: &[&[("batch", 1)], &[("batch", 2)]],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
     Model {
         name: "vad-sequence",
         file: "silero-vad/vad_16k_sequence.onnx",
         inputs: &[("input", &["3", "576"])],
-        dims: &[],
-        fixed: &[],
-        sizes: &[&[]],
-        bounds: &[],
-        everywhere: false,
+        ..FIXED
     },
 ];
 
