@@ -137,7 +137,7 @@ def windows(rate, count=3, batch=1):
 
 def letters():
     rng = np.random.default_rng(19)
-    for batch, sequence in ((1, 24), (2, 24)):
+    for batch, sequence in ((1, 1), (1, 7), (2, 24), (3, 50)):
         yield f"{batch}x{sequence}", {"input": rng.integers(1, 30, (batch, sequence))}
 
 

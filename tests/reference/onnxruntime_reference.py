@@ -96,7 +96,7 @@ def write_voice(out):
     write_calls(out, "vad-ifless", "silero-vad/vad_op18_ifless.onnx",
                 inputs.windows(16000, batch=2), [("state", "stateN", (2, 2, 128))],
                 sr=rates[16000])
-    rows = (np.concatenate(list(inputs.windows(16000, count))) for count in (3, 3, 3))
+    rows = (np.concatenate(list(inputs.windows(16000, count))) for count in (3, 1, 5))
     write_calls(out, "vad-sequence", "silero-vad/vad_16k_sequence.onnx", rows,
                 [("h", "hn", (1, 1, 128)), ("c", "cn", (1, 1, 128))])
 

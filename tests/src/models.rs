@@ -16,7 +16,7 @@ pub struct Model {
     pub dims: &'static [(&'static str, i64, i64, i64)],
     /// Dims that have one size in packs.
     pub fixed: Sizes,
-    /// Sizes of the other dims at which packs run it.
+    /// Sizes of the other dims at which packs run it, and the values of integers among its inputs that decide what runs.
     pub sizes: &'static [Sizes],
     /// Inputs of integers below a bound.
     pub bounds: &'static [(&'static str, i64)],
@@ -38,7 +38,18 @@ const FIXED: Model = Model {
 
 const BATCH_SEQUENCE: &[&str] = &["batch", "sequence"];
 
+/// The window and state of silero-vad at 16 kHz.
 const VOICE_16K: &[(&str, &[&str])] = &[("input", &["1", "576"]), ("state", &["2", "1", "128"])];
+
+/// The file of silero-vad that has a network for either rate.
+const VOICE: Model = Model {
+    name: "vad",
+    file: "silero-vad/vad.onnx",
+    inputs: &[("input", &["1", "samples"]), ("state", &["2", "1", "128"])],
+    dims: &[("samples", 1, 1024, 1)],
+    sizes: &[&[("samples", 576), ("sr", 16000)], &[("samples", 288), ("sr", 8000)]],
+    ..FIXED
+};
 
 /// The models that are compared with onnxruntime.
 pub const MODELS: &[Model] = &[
@@ -123,20 +134,25 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "tashkeel",
         file: "tashkeel/rawi_ensemble.onnx",
-        inputs: &[("input", &["batch", "24"])],
-        dims: &[("batch", 1, 8, 1)],
-        sizes: &[&[("batch", 1)], &[("batch", 2)]],
+        inputs: &[("input", BATCH_SEQUENCE)],
+        dims: &[("batch", 1, 8, 1), ("sequence", 1, 64, 1)],
+        sizes: &[
+            &[("batch", 1), ("sequence", 1)],
+            &[("batch", 2), ("sequence", 24)],
+            &[("batch", 8), ("sequence", 64)],
+        ],
         bounds: &[("input", 40)],
         ..FIXED
     },
-    Model { name: "vad", file: "silero-vad/vad.onnx", inputs: VOICE_16K, ..FIXED },
+    VOICE,
+    Model { name: "vad-8k", ..VOICE },
     Model {
-        name: "vad-8k",
-        file: "silero-vad/vad.onnx",
-        inputs: &[("input", &["1", "288"]), ("state", &["2", "1", "128"])],
+        name: "vad-op15",
+        file: "silero-vad/vad_16k_op15.onnx",
+        inputs: VOICE_16K,
+        sizes: &[&[("sr", 16000)]],
         ..FIXED
     },
-    Model { name: "vad-op15", file: "silero-vad/vad_16k_op15.onnx", inputs: VOICE_16K, ..FIXED },
     Model { name: "vad-half", file: "silero-vad/vad_half.onnx", inputs: VOICE_16K, ..FIXED },
     Model {
         name: "vad-openvino",
@@ -149,13 +165,15 @@ pub const MODELS: &[Model] = &[
         file: "silero-vad/vad_op18_ifless.onnx",
         inputs: &[("input", &["batch", "576"]), ("state", &["2", "batch", "128"])],
         dims: &[("batch", 1, 8, 1)],
-        sizes: &[&[("batch", 1)], &[("batch", 2)]],
+        sizes: &[&[("batch", 1), ("sr", 16000)], &[("batch", 2), ("sr", 16000)]],
         ..FIXED
     },
     Model {
         name: "vad-sequence",
         file: "silero-vad/vad_16k_sequence.onnx",
-        inputs: &[("input", &["3", "576"])],
+        inputs: &[("input", &["windows", "576"])],
+        dims: &[("windows", 1, 64, 1)],
+        sizes: &[&[("windows", 1)], &[("windows", 7)], &[("windows", 64)]],
         ..FIXED
     },
 ];

@@ -239,7 +239,7 @@ pub fn dims(shape: &[i64]) -> Vec<Dim> {
 }
 
 /// Random inputs for sizes given by name, and the atoms of symbols by id, the greatest of those that the run binds;
-/// integers are in `0..4`.
+/// integers are in `0..4`, but an input of rank 0 that has a size's name is that size.
 pub fn inputs(graph: &Graph, sizes: &[(String, i64)], seed: u64) -> (Vec<i64>, Vec<Tensor>) {
     let atoms: Vec<i64> = graph
         .symbols
@@ -262,8 +262,10 @@ pub fn inputs(graph: &Graph, sizes: &[(String, i64)], seed: u64) -> (Vec<i64>, V
             .map(|d| d.eval(&atoms[..]).expect("a valid network") as usize)
             .collect();
         let n: usize = shape.iter().product();
+        let given = sizes.iter().find(|(name, _)| shape.is_empty() && *name == value.name);
         let values: Vec<f64> = (0..n)
             .map(|_| match value.dtype {
+                t if t.is_int() && given.is_some() => given.map_or(0, |(_, size)| *size) as f64,
                 DType::Bool => random.below(2) as f64,
                 t if t.is_int() => random.below(4) as f64,
                 _ => random.unit() * 2.0,

@@ -47,3 +47,27 @@ fn text_detection_is_84_groups() {
     assert_eq!(graph[graph.inputs[0]].dtype, DType::F32);
     check(&graph, &atoms, &tensors, 84);
 }
+
+/// One network or the other, each for windows of its own length; nothing of the one that is not asked for is done or checked.
+#[test]
+fn voice_at_either_rate() {
+    let model = Model::of("vad");
+    let graph = imported(model);
+    let graph = passes::run(&graph, &passes::Options::default()).unwrap();
+    let options = LowerOptions { precision: Precision::F32, precision_for: Vec::new() };
+    let plan = lower(&graph, &options).unwrap();
+    let at = |samples: i64, rate: i64| {
+        let sizes = [("samples".to_owned(), samples), ("sr".to_owned(), rate)];
+        let (atoms, tensors) = inputs(&graph, &sizes, 5);
+        distances(&graph, &plan, &atoms, &tensors)
+    };
+    for (samples, rate) in [(576, 16000), (288, 8000)] {
+        for (distance, _) in at(samples, rate).unwrap() {
+            assert!(distance < 1e-5, "off by {distance:e} at {rate}");
+        }
+    }
+    for (samples, rate) in [(900, 16000), (576, 8000)] {
+        let error = at(samples, rate).unwrap_err();
+        assert!(error.contains("decoder") && error.contains("needs"), "{error}");
+    }
+}

@@ -34,7 +34,7 @@ pub(super) fn run(
     let mut made = 0;
     while going && made < count {
         sizes.forget(&inner);
-        sizes.set(graph, attrs.iteration, made)?;
+        sizes.begin(graph, attrs.iteration, made)?;
         state.extend(captured.iter().cloned());
         let mut results = body.run_at(state, sizes, &mut |_, _| {})?;
         let collected = results.split_off(attrs.lead() + attrs.carried);

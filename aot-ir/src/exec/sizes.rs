@@ -39,15 +39,26 @@ impl Sizes {
         }
     }
 
+    /// Begins an iteration of a loop: the symbol that counts is `at`, and the guards of the body must hold.
+    pub(super) fn begin(&mut self, body: &Graph, symbol: SymId, at: i64) -> Result<(), ExecError> {
+        self.put(body, symbol, at)?;
+        self.check(body, &|_| true)
+    }
+
     /// Gives a symbol a size.
-    pub(super) fn set(&mut self, graph: &Graph, symbol: SymId, size: i64) -> Result<(), ExecError> {
+    fn set(&mut self, graph: &Graph, symbol: SymId, size: i64) -> Result<(), ExecError> {
+        self.put(graph, symbol, size)?;
+        self.check(graph, &|dim| dim.any(|atom| *atom == Atom::Sym(symbol)))
+    }
+
+    fn put(&mut self, graph: &Graph, symbol: SymId, size: i64) -> Result<(), ExecError> {
         let i = symbol.0 as usize;
         let (Some(atom), Some(known)) = (self.atoms.get_mut(i), self.known.get_mut(i)) else {
             return Err(ExecError::value("a size is bound that does not exist"));
         };
         *atom = atom_of(&graph.symbols, symbol, size)?;
         *known = true;
-        self.check(graph, &|dim| dim.any(|atom| *atom == Atom::Sym(symbol)))
+        Ok(())
     }
 
     /// Binds the symbols whose size a computed value is.

@@ -4,7 +4,7 @@ use super::matching::scalar;
 use super::rewriter::{Rewriter, live_nodes};
 use aot_ir::dim::Atom;
 use aot_ir::op::LoopAttrs;
-use aot_ir::{Def, Dim, Graph, GraphError, Node, NodeId, Op, SymId, ValueId};
+use aot_ir::{Def, Dim, Graph, GraphError, Node, NodeId, Op, Scope, SymId, ValueId};
 use std::collections::HashMap;
 
 /// Whether a graph has loops.
@@ -40,7 +40,8 @@ pub(super) fn bodies(
 }
 
 /// Moves nodes out of and into the bodies of all loops, and drops what nothing needs:
-/// * What depends on captured values alone is computed once, before the loop.
+/// * What depends on captured values alone is computed once, before the loop; of a branch, which may not be made at
+///   all, only what depends on constants.
 /// * What only moves elements of captured values, or makes them of sizes, is done within the body, where it costs
 ///   nothing, unless it can be done when the model is built.
 /// * Values that are carried on as they are become captured ones.
@@ -79,6 +80,8 @@ struct Body<'r, 's> {
     graph: Graph,
     /// Symbols that vary.
     inner: Vec<SymId>,
+    /// It is done at most once, and maybe never.
+    branch: bool,
     places: Vec<Option<Place>>,
     /// Inputs by the value of the outer graph that they are, and these values in order.
     inputs: HashMap<ValueId, ValueId>,
@@ -105,6 +108,7 @@ fn rebuild(
         outer: rewriter,
         graph,
         inner: attrs.inner_symbols(),
+        branch: is_branch(source, attrs),
         places: vec![None; old.values().len()],
         inputs: HashMap::new(),
         captured: Vec::new(),
@@ -233,7 +237,7 @@ impl Body<'_, '_> {
         let shapes = node.outputs.iter().flat_map(|v| &old[*v].shape);
         let mut dims = node.op.dims().into_iter().chain(shapes);
         let outputs = match outside {
-            Some(inputs) if !dims.any(|dim| self.varies(dim)) => {
+            Some(inputs) if !dims.any(|dim| self.varies(dim)) && self.leaves(&inputs) => {
                 let outputs = self.outer.graph.add(node.op.clone(), &inputs, node.name.clone())?;
                 outputs.into_iter().map(Place::Outside).collect::<Vec<_>>()
             }
@@ -253,6 +257,11 @@ impl Body<'_, '_> {
             self.places[value.index()] = Some(place);
         }
         Ok(())
+    }
+
+    /// Whether a node of these operands, which do not vary, is better computed before the loop.
+    fn leaves(&self, inputs: &[ValueId]) -> bool {
+        !self.branch || inputs.iter().all(|v| is_stored(&self.outer.graph, *v))
     }
 
     fn varies(&self, dim: &Dim) -> bool {
@@ -296,6 +305,21 @@ impl Body<'_, '_> {
     }
 }
 
+/// Whether a loop is one iteration or none.
+fn is_branch(graph: &Graph, attrs: &LoopAttrs) -> bool {
+    let made = Scope::new(&graph.symbols).interval(&attrs.count);
+    made.lo < 1 && made.hi <= 1
+}
+
+/// Whether a value is a constant, or made of constants.
+fn is_stored(graph: &Graph, value: ValueId) -> bool {
+    match graph[value].def {
+        Def::Const(_) => true,
+        Def::Node(id, _) => graph[id].inputs.iter().all(|v| is_stored(graph, *v)),
+        Def::Input(_) => false,
+    }
+}
+
 /// Whether a node makes its result without work, and of something that is known at run time only (or makes it larger).
 fn moves(graph: &Graph, id: NodeId) -> bool {
     let node = &graph[id];
@@ -323,6 +347,7 @@ mod tests {
     use super::super::testing::{count, equal, input, weights};
     use super::super::{Options, run};
     use super::*;
+    use aot_ir::dim::{Cmp, Cond};
     use aot_ir::op::{BinaryOp, UnaryOp};
     use aot_ir::{DType, Symbol};
 
@@ -446,5 +471,38 @@ mod tests {
         assert_eq!(count(&attrs.body, |op| *op == Op::MatMul), 0);
         // The state that stays is its operand.
         assert_eq!(after.outputs[1].1, after.inputs[2]);
+    }
+
+    /// Nothing of a branch is done before it is known that it is taken, but for what is made of weights.
+    #[test]
+    fn branches_keep_their_work() {
+        let mut g = Graph::new("test");
+        let n = g.symbols.add(Symbol::new("n", 1, 9, 1));
+        let n = g.symbols.dim(n);
+        let x = g.add_input("x", DType::F32, vec![n.clone(), 3.into()]);
+        let w = weights(&mut g, &[3, 3]);
+        let long = Cond::Cmp(Cmp::Lt, 3.into(), n.clone());
+        let taken = Scope::new(&g.symbols).select(&long, &Dim::ONE, &Dim::ZERO);
+        let iteration = g.symbols.add(Symbol::counter("i", Dim::ONE, 1));
+        let mut body = Graph::new("body");
+        body.symbols = g.symbols.clone();
+        let inputs = [x, w].map(|v| body.add_input("v", DType::F32, g[v].shape.clone()));
+        let square = body.add1(Op::MatMul, &[inputs[1], inputs[1]], "square").unwrap();
+        let y = body.add1(Op::MatMul, &[inputs[0], square], "y").unwrap();
+        body.outputs = vec![("y".to_owned(), y)];
+        let attrs = LoopAttrs {
+            body,
+            iteration,
+            count: taken,
+            carried: 0,
+            turns: None,
+            backward: vec![false],
+        };
+        let rows = g.add1(Op::Loop(Box::new(attrs)), &[x, w], "branch").unwrap();
+        g.outputs = vec![("rows".to_owned(), rows)];
+        let after = passed(&g);
+        // The square of the weights is a constant.
+        assert_eq!(count(&only_loop(&after).body, |op| *op == Op::MatMul), 1);
+        assert_eq!(count(&after, |op| *op == Op::MatMul), 0);
     }
 }

@@ -2,8 +2,9 @@
 
 use super::Cases;
 use crate::net::{Net, Repeat, dims};
+use aot_ir::dim::{Cmp, Cond};
 use aot_ir::op::{BinaryOp, ReduceOp, UnaryOp};
-use aot_ir::{DType, Dim, Op, Scalar, ValueId};
+use aot_ir::{DType, Dim, Op, Scalar, Scope, ValueId};
 
 /// The part `[.., width]` of the last axis that begins at `start`.
 fn part(net: &mut Net, x: ValueId, start: i64, width: i64) -> ValueId {
@@ -323,11 +324,61 @@ fn attending(cases: &mut Cases) {
     cases.at(net, &sizes);
 }
 
+/// One of two branches, each a loop of one iteration or none; what they give, joined, has one row. The condition is one
+/// on sizes or on data.
+fn branches(cases: &mut Cases) {
+    for data in [false, true] {
+        let mut net = Net::new();
+        let t = net.symbol("t", 1, 40, 1);
+        let x = net.input(DType::F32, &[t.clone(), 16.into()]);
+        let sum = Op::Reduce { op: ReduceOp::Sum, axes: vec![0, 1], keep_dims: false };
+        let sum = net.op(sum, &[x]);
+        let zero = net.floats(&[], &[0.0]);
+        let positive = binary(&mut net, BinaryOp::Gt, sum, zero);
+        let taken = match data {
+            true => {
+                let size = net.op(Op::Cast(DType::I64), &[positive]);
+                net.size("taken", 1, size)
+            }
+            false => {
+                let long = Cond::Cmp(Cmp::Lt, 9.into(), t);
+                Scope::new(&net.graph.symbols).select(&long, &Dim::ONE, &Dim::ZERO)
+            }
+        };
+        let rest = &Dim::ONE - &taken;
+        let w = net.weight(&[16, 24]);
+        let repeat = Repeat { count: &taken, backward: &[false, false], first: None };
+        let a = net.repeat(repeat, &[], &[x, w], |net, _, _, captured| {
+            let y = net.op(Op::MatMul, &[captured[0], captured[1]]);
+            let sum = Op::Reduce { op: ReduceOp::Max, axes: vec![0], keep_dims: false };
+            let most = net.op(sum, &[y]);
+            vec![y, most]
+        });
+        let repeat = Repeat { count: &rest, backward: &[false, false], first: None };
+        let b = net.repeat(repeat, &[], &[x], |net, _, _, captured| {
+            let w = net.weight(&[16, 24]);
+            let y = net.op(Op::MatMul, &[captured[0], w]);
+            let y = net.unary(UnaryOp::Tanh, y);
+            let sum = Op::Reduce { op: ReduceOp::Sum, axes: vec![0], keep_dims: false };
+            let total = net.op(sum, &[y]);
+            vec![y, total]
+        });
+        for (a, b) in a.into_iter().zip(b) {
+            let shape = net.graph[a].shape[1..].to_vec();
+            let all = net.op(Op::Concat { axis: 0 }, &[a, b]);
+            let one = net.op(Op::Reshape { shape }, &[all]);
+            net.output(one);
+        }
+        cases.at(net, &[1, 9, 10, 40].map(|t| vec![("t", t)]));
+    }
+}
+
 pub(super) fn all(cases: &mut Cases) {
     cases.family("loop_lstm", lstms);
     cases.family("loop_gru", grus);
     cases.family("loop_rnn", rnns);
     cases.family("loop_condition", conditions);
+    cases.family("loop_branch", branches);
     cases.family("loop_places", places);
     cases.family("loop_nested", nested);
     cases.family("loop_attending", attending);

@@ -1,6 +1,7 @@
 //! Builds the graph for operator rules: every operation first tries to stay symbolic, then to be
 //! nothing, and only then becomes a node.
 
+mod branch;
 mod emit;
 mod index;
 mod movement;
@@ -10,5 +11,6 @@ mod repeat;
 mod sizes;
 mod tensors;
 
+pub(super) use branch::Branch;
 pub(super) use sizes::{DataSizes, Element, Most, element_name};
 pub(super) use tensors::{Builder, OpError, OpResult, Tensor, unsupported, wrong};

@@ -26,7 +26,7 @@ pub(super) struct Frame {
 pub(in super::super) struct OpenLoop {
     iteration: SymId,
     turns: Option<SymId>,
-    count: Dim,
+    pub(super) count: Dim,
     /// The symbols before it.
     symbols: Symbols,
     /// Inputs of the body that are carried.
@@ -37,6 +37,11 @@ impl OpenLoop {
     /// The number of the iteration, within the body.
     pub(in super::super) fn at(&self) -> Dim {
         Dim::atom(Atom::Sym(self.iteration))
+    }
+
+    /// Whether an atom is a symbol that only the body binds.
+    pub(super) fn varies(&self, atom: &Atom) -> bool {
+        matches!(atom, Atom::Sym(id) if id.0 >= self.iteration.0)
     }
 
     /// The carried values, within the body.
@@ -111,11 +116,12 @@ impl Builder {
         body.outputs = outputs;
         self.frame.graph.symbols = body.symbols.clone();
         let constants = body.lift_constants();
-        // What does not vary is checked once.
-        let varies = |a: &Atom| matches!(a, Atom::Sym(id) if id.0 >= open.iteration.0);
+        // What does not vary is checked once, if at all.
+        let begins = condition.is_none() && self.scope().interval(&open.count).lo >= 1;
+        let varies = |dim: &Dim| dim.any(|atom| open.varies(atom));
         let guards = std::mem::take(&mut body.guards).into_iter();
         let (inside, outside): (Vec<_>, Vec<_>) =
-            guards.partition(|guard| guard.lhs.any(varies) || guard.rhs.any(varies));
+            guards.partition(|guard| !begins || varies(&guard.lhs) || varies(&guard.rhs));
         body.guards = inside;
         self.frame.graph.guards.extend(outside);
         let first = match condition {

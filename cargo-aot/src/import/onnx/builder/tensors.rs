@@ -120,7 +120,12 @@ impl Builder {
 
     /// Whether a tensor was made in the graph that nodes are added to.
     pub(super) fn is_here(&self, t: Tensor) -> bool {
-        self.entry(t).value.is_some_and(|(number, _)| number == self.frame.number)
+        self.is_of(t, self.frame.number)
+    }
+
+    /// Whether a tensor was made in the graph of this number.
+    pub(super) fn is_of(&self, t: Tensor, graph: u32) -> bool {
+        self.entry(t).value.is_some_and(|(number, _)| number == graph)
     }
 
     /// Says what elements of data are by now known to be.

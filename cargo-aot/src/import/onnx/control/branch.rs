@@ -1,21 +1,21 @@
-//! If: one branch where the condition is decided, else elements of both.
+//! If: one branch where the condition is decided, else the one that the run chooses.
 //!
 //! A branch that can't be at the sizes that the import was given is left out, and the run makes sure that
 //! it is not asked for.
 
 use super::super::super::error::{ImportError, Unsupported};
-use super::super::builder::{OpResult, Tensor, unsupported};
+use super::super::builder::{Branch, OpResult, Tensor, unsupported};
 use super::super::call::Call;
 use super::super::item::{Item, Names};
 use super::super::known::Elem;
 use super::super::nodes::{Importer, Opsets, Stop};
 use super::super::proto::{GraphProto, NodeProto};
 use super::{none, wrong_stop};
+use aot_ir::Dim;
 use aot_ir::dim::{Cmp, Cond};
-use aot_ir::{DType, Dim, Symbol};
 
-/// Outputs of a branch, or why it can't be.
-type Attempt = Result<Vec<Option<Item>>, Failure>;
+/// A branch and its outputs, or why it can't be.
+type Attempt = Result<(Branch, Vec<Option<Item>>), Failure>;
 
 enum Failure {
     Wrong(Box<ImportError>),
@@ -42,28 +42,28 @@ impl Importer<'_> {
             return self.graph(if value != 0.0 { then } else { otherwise }, opsets, Names::new());
         }
         let name = self.builder.node.clone();
-        let a = self.attempt(then, opsets)?;
-        let b = self.attempt(otherwise, opsets)?;
+        let a = self.attempt(then, opsets);
         self.builder.node.clone_from(&name);
+        let b = self.attempt(otherwise, opsets);
+        self.builder.node = name;
+        let (a, b) = (a?, b?);
         let condition = self.builder.reshape(condition, &[])?;
         match (a, b) {
-            (Ok(a), Ok(b)) => {
-                if let Some(equal) = self.of_equality(condition)
-                    && !a.iter().zip(&b).all(|(a, b)| self.alike(a.as_ref(), b.as_ref()))
-                {
-                    // Exporters write `if the extent is 1, drop the axis`, where the model means to drop it.
-                    self.require(condition, equal, &name)?;
-                    return Ok(if equal { a } else { b });
+            (Ok(a), Ok(b)) => match self.of_equality(condition) {
+                // Exporters write `if the extent is 1, drop the axis`, where the model means to drop it.
+                Some(equal) if !self.alike(&a.1, &b.1) => {
+                    self.require(condition, equal)?;
+                    self.always(if equal { a } else { b })
                 }
-                self.choose(condition, a, b)
-            }
+                _ => self.choose(condition, a, b),
+            },
             (Ok(a), Err(_)) => {
-                self.require(condition, true, &name)?;
-                Ok(a)
+                self.require(condition, true)?;
+                self.always(a)
             }
             (Err(_), Ok(b)) => {
-                self.require(condition, false, &name)?;
-                Ok(b)
+                self.require(condition, false)?;
+                self.always(b)
             }
             (Err(Failure::Wrong(error)), Err(_)) => Err(Stop::Error(error)),
             (Err(Failure::Unsupported(found)), Err(_)) => {
@@ -75,19 +75,22 @@ impl Importer<'_> {
 
     /// Imports a branch; one that is wrong or not supported leaves nothing behind.
     fn attempt(&mut self, graph: &GraphProto, opsets: &Opsets) -> Result<Attempt, Stop> {
-        let (reported, guards) = (self.unsupported.len(), self.builder.guards());
+        let reported = self.unsupported.len();
+        let open = self.builder.begin_branch();
         let made = self.graph(graph, opsets, Names::new());
         let found = self.unsupported.split_off(reported);
         let failure = match made {
-            Ok(items) if found.is_empty() => return Ok(Ok(items)),
-            Ok(_) => Failure::Unsupported(found),
-            Err(Stop::Error(error)) if matches!(*error, ImportError::Node { .. }) => {
-                Failure::Wrong(error)
+            Ok(items) if found.is_empty() => {
+                return Ok(Ok((self.builder.take_branch(open)?, items)));
             }
-            Err(other) => return Err(other),
+            Ok(_) => Ok(Failure::Unsupported(found)),
+            Err(Stop::Error(error)) if matches!(*error, ImportError::Node { .. }) => {
+                Ok(Failure::Wrong(error))
+            }
+            Err(other) => Err(other),
         };
-        self.builder.keep_guards(guards);
-        Ok(Err(failure))
+        self.builder.abandon_loop(open);
+        failure.map(Err)
     }
 
     /// Whether the condition is one on sizes that asks for an equality (true) or an inequality.
@@ -100,89 +103,78 @@ impl Importer<'_> {
     }
 
     /// Has the run make sure of the condition's value.
-    fn require(&mut self, condition: Tensor, value: bool, node: &str) -> OpResult<()> {
-        let cond = match self.builder.content(condition).as_ref().and_then(|c| c.uniform()) {
-            Some(Elem::Bool(cond)) => Some(cond.clone()),
-            _ => None,
-        };
-        let (found, expected) = match (cond, value) {
-            (Some(Cond::Cmp(Cmp::Eq, a, b)), true) | (Some(Cond::Cmp(Cmp::Ne, a, b)), false) => {
+    fn require(&mut self, condition: Tensor, value: bool) -> OpResult<()> {
+        let (found, expected) = match (self.builder.truth(condition)?, value) {
+            ((Cond::Cmp(Cmp::Eq, a, b), _), true) | ((Cond::Cmp(Cmp::Ne, a, b), _), false) => {
                 (a, b)
             }
-            (Some(cond), value) => {
-                let truth = self.builder.scope().select(&cond, &Dim::ONE, &Dim::ZERO);
-                (truth, Dim::from(i64::from(value)))
-            }
-            (None, value) => {
-                let size = self.builder.cast(condition, DType::I64)?;
-                let symbol = Symbol::in_run(format!("the condition of `{node}`"), 0, 1);
-                let truth = self.builder.bound(symbol, size)?;
-                (truth, Dim::from(i64::from(value)))
-            }
+            ((_, truth), value) => (truth, Dim::from(i64::from(value))),
         };
         self.builder.guard(found, expected);
         Ok(())
     }
 
-    /// Whether two results can stand for one another.
-    fn alike(&self, a: Option<&Item>, b: Option<&Item>) -> bool {
-        match (a, b) {
-            (Some(Item::Tensor(a)), Some(Item::Tensor(b))) => self.same_shape(*a, *b),
+    /// Whether two branches' outputs are of one structure, with as many axes.
+    fn alike(&self, a: &[Option<Item>], b: &[Option<Item>]) -> bool {
+        let rank = |(a, b): (&Tensor, &Tensor)| self.builder.rank(*a) == self.builder.rank(*b);
+        let same = |(a, b): (&Option<Item>, &Option<Item>)| match (a, b) {
+            (Some(Item::Tensor(a)), Some(Item::Tensor(b))) => rank((a, b)),
             (Some(Item::Sequence(a)), Some(Item::Sequence(b))) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same_shape(*a, *b))
+                a.len() == b.len() && a.iter().zip(b).all(rank)
             }
             (Some(Item::Absent), Some(Item::Absent)) | (None, _) | (_, None) => true,
             _ => false,
-        }
+        };
+        a.iter().zip(b).all(same)
     }
 
-    fn same_shape(&self, a: Tensor, b: Tensor) -> bool {
-        let (a, b) = (self.builder.shape(a), self.builder.shape(b));
-        let scope = self.builder.scope();
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| scope.proves_eq(a, b))
+    /// The outputs of a branch that every run makes.
+    fn always(
+        &mut self,
+        (branch, outputs): (Branch, Vec<Option<Item>>),
+    ) -> Result<Vec<Option<Item>>, Stop> {
+        let made = self.builder.inline(branch, &tensors(&outputs))?;
+        Ok(with_tensors(outputs, made))
     }
 
-    /// Both branches have no effects: the elements of the one that is asked for.
+    /// The outputs of the branch that a run makes.
     fn choose(
         &mut self,
         condition: Tensor,
-        a: Vec<Option<Item>>,
-        b: Vec<Option<Item>>,
+        (a, mut outputs): (Branch, Vec<Option<Item>>),
+        (b, mut others): (Branch, Vec<Option<Item>>),
     ) -> Result<Vec<Option<Item>>, Stop> {
-        let mut out = Vec::new();
-        for pair in a.into_iter().zip(b) {
-            out.push(match pair {
-                (Some(a), Some(b)) => Some(self.either(condition, a, b)?),
-                _ => None,
-            });
-        }
-        Ok(out)
-    }
-
-    /// `a` where the condition holds, else `b`; they must have one structure.
-    fn either(&mut self, condition: Tensor, a: Item, b: Item) -> OpResult<Item> {
-        match (a, b) {
-            (Item::Tensor(a), Item::Tensor(b)) => Ok(Item::Tensor(self.select(condition, a, b)?)),
-            (Item::Sequence(a), Item::Sequence(b)) if a.len() == b.len() => {
-                let pairs = a.into_iter().zip(b);
-                let chosen = pairs.map(|(a, b)| self.select(condition, a, b));
-                Ok(Item::Sequence(chosen.collect::<OpResult<_>>()?))
+        for (a, b) in outputs.iter_mut().zip(&mut others) {
+            match (&a, &b) {
+                (Some(Item::Tensor(_)), Some(Item::Tensor(_)))
+                | (Some(Item::Absent), Some(Item::Absent)) => {}
+                (Some(Item::Sequence(x)), Some(Item::Sequence(y))) if x.len() == y.len() => {}
+                (None, _) | (_, None) => (*a, *b) = (None, None),
+                _ => unsupported(
+                    "the condition depends on data and the branches give sequences of different \
+                     lengths, or one of them no element, which is not supported yet",
+                )?,
             }
-            (Item::Absent, Item::Absent) => Ok(Item::Absent),
-            _ => unsupported(
-                "the condition depends on data and the branches give sequences of different \
-                 lengths, or one of them no element, which is not supported yet",
-            ),
         }
+        let made =
+            self.builder.choose(condition, (a, &tensors(&outputs)), (b, &tensors(&others)))?;
+        Ok(with_tensors(outputs, made))
     }
+}
 
-    fn select(&mut self, condition: Tensor, a: Tensor, b: Tensor) -> OpResult {
-        if !self.same_shape(a, b) {
-            return unsupported(
-                "the condition depends on data and the branches' shapes differ, \
-                 which is not supported yet",
-            );
-        }
-        self.builder.select(condition, a, b)
-    }
+/// All tensors in outputs.
+fn tensors(outputs: &[Option<Item>]) -> Vec<Tensor> {
+    let items = outputs.iter().flatten();
+    items.flat_map(Item::tensors).map(|(_, t)| t).collect()
+}
+
+/// Outputs of the same structure with other tensors in it.
+fn with_tensors(mut outputs: Vec<Option<Item>>, tensors: Vec<Tensor>) -> Vec<Option<Item>> {
+    let places = outputs.iter_mut().flatten().flat_map(|item| match item {
+        Item::Tensor(t) => std::slice::from_mut(t),
+        Item::Sequence(elements) => elements.as_mut_slice(),
+        Item::Absent => &mut [],
+    });
+    places.zip(tensors).for_each(|(place, t)| *place = t);
+    outputs
 }

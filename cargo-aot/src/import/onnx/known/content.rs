@@ -95,6 +95,14 @@ impl Content {
         }
     }
 
+    /// Whether an element mentions such an atom.
+    pub(in super::super) fn any(&self, f: impl Fn(&Atom) -> bool + Copy) -> bool {
+        match &self.body {
+            Body::List(list) => list.iter().any(|e| e.any(f)),
+            Body::Map(e) => e.any(f),
+        }
+    }
+
     /// The elements, if they are listed.
     pub(in super::super) fn list(&self) -> Option<&[Elem]> {
         match &self.body {
