@@ -3,7 +3,7 @@
 //!
 //! usage: `seeds FOLDER`
 
-use aot_runtime::artifact::{ImagesInfo, WeightsLayout, write_images, write_model};
+use aot_runtime::artifact::{ImagesInfo, Packing, WeightsLayout, write_images, write_model};
 use cargo_aot::lower::program::assemble;
 use cargo_aot::lower::{LowerOptions, Precision, lower};
 use std::error::Error;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let info = ImagesInfo { arch, ptx: false, driver: 12000 };
         let images = assembled.kernels.iter().map(|k| (k.key, k.kernel.entry.as_bytes()));
-        save("images", 2, &[&write_images(info, images)?])?;
+        save("images", 2, &[&write_images(info, Packing::Compressed, images)?])?;
         let (weights, id) = layout.write(&case.graph);
         let model = write_model(&program, &case.graph, &layout, &id)?;
         let Ok(length) = u16::try_from(model.len()) else { continue };

@@ -7,4 +7,5 @@ pub mod device;
 pub mod manifest;
 pub mod models;
 pub mod net;
+pub mod packed;
 pub mod picture;

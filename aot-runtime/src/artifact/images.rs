@@ -22,12 +22,22 @@ pub struct ImagesInfo {
     pub driver: u32,
 }
 
+/// How images lie in their file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Each compressed by itself.
+    Compressed,
+    /// As they are, for files that are compressed as a whole.
+    Plain,
+}
+
 /// The bytes of an images file: images with the keys that programs find them by.
 ///
 /// # Errors
 /// When the description can't be encoded, which does not happen.
 pub fn write_images<'a>(
     info: ImagesInfo,
+    packing: Packing,
     images: impl IntoIterator<Item = ([u8; 32], &'a [u8])>,
 ) -> Result<Vec<u8>> {
     let encoded =
@@ -35,7 +45,8 @@ pub fn write_images<'a>(
     let mut sections = vec![Section { name: INFO, bytes: Cow::Owned(encoded), compress: false }];
     for (key, image) in images {
         if !sections.iter().any(|s| s.name == key) {
-            sections.push(Section { name: key, bytes: Cow::Borrowed(image), compress: true });
+            let compress = packing == Packing::Compressed;
+            sections.push(Section { name: key, bytes: Cow::Borrowed(image), compress });
         }
     }
     Ok(write(Kind::Images, sections))

@@ -8,7 +8,7 @@ mod map;
 mod model;
 mod weights;
 
-pub use images::{ImagesFile, ImagesInfo, write_images};
+pub use images::{ImagesFile, ImagesInfo, Packing, write_images};
 pub use map::map;
 pub use model::{ModelFile, ModelInfo, decode_graph, decode_program, write_model};
 pub use weights::{WeightsId, WeightsLayout, read_weights};

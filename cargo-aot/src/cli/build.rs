@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use aot_ir::{BoundBy, SymId};
 use aot_kernels::Arch;
-use aot_runtime::artifact::{ImagesInfo, write_images};
+use aot_runtime::artifact::{ImagesInfo, Packing, write_images};
 use aot_runtime::program::Step;
 
 use super::args::{BuildArgs, Global};
@@ -333,7 +333,11 @@ impl Building<'_> {
         let id =
             UnitId::new("images", format!("{} {}", built.model.name.get_ref(), feature(target)));
         let blob = self.quiet.build_blob(&id, inputs, |sink| {
-            let bytes = write_images(info, keyed.iter().map(|(key, bytes)| (*key, *bytes)))?;
+            let bytes = write_images(
+                info,
+                Packing::Compressed,
+                keyed.iter().map(|(key, bytes)| (*key, *bytes)),
+            )?;
             std::io::Write::write_all(sink, &bytes)?;
             Ok::<_, ModelError>(())
         });

@@ -9,6 +9,7 @@ use aot_runtime::artifact::{ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
 use aot_tests::device::on_device;
 use aot_tests::manifest::{Entry, FILE, Pack};
+use aot_tests::packed;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -28,8 +29,8 @@ fn main() -> Result<(), Failure> {
     let device = Device::cuda(0)?;
     let opened = start.elapsed().as_secs_f64() * 1e3;
     println!("{}", serde_json::json!({ "device": device.name(), "open_ms": opened }));
-    let images: Vec<Bytes> =
-        pack.images.iter().map(|name| map(&root.join(name))).collect::<Result<_, _>>()?;
+    let images = pack.images.iter().map(|name| packed::read(&root.join(name)));
+    let images = images.collect::<Result<Vec<Bytes>, _>>()?;
     for entry in pack.entries.iter().filter(|e| e.bench && e.name.contains(&filter)) {
         bench(&root, &device, &images, entry)?;
     }

@@ -12,6 +12,7 @@ use aot_runtime::{Device, InputRef, OutputRef};
 use aot_tests::compare::{distance, first_difference, row_distance};
 use aot_tests::device::{has_device_tensor, on_device};
 use aot_tests::manifest::{Entry, FILE, Pack, Recorded, Value};
+use aot_tests::packed;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -47,7 +48,7 @@ fn images(root: &Path, device: &Device, names: &[String]) -> Result<Vec<Images>,
     let (major, minor) = device.capability().ok_or("not a GPU")?;
     let mut out = Vec::new();
     for name in names {
-        let bytes = map(&root.join(name)).map_err(text)?;
+        let bytes = packed::read(&root.join(name)).map_err(|e| format!("{name}: {e}"))?;
         let info = ImagesFile::open(&bytes).map_err(text)?.info();
         let runs = match info.ptx {
             true => info.arch.ptx_runs_on(major, minor),

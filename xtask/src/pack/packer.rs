@@ -8,8 +8,9 @@ use std::process::Command;
 
 use aot_ir::{Arch, Graph};
 use aot_kernels::kernels_for;
-use aot_runtime::artifact::{ImagesInfo, WeightsLayout, write_images, write_model};
+use aot_runtime::artifact::{ImagesInfo, Packing, WeightsLayout, write_images, write_model};
 use aot_tests::manifest::{Entry, FILE, Pack};
+use aot_tests::packed;
 use cargo_aot::build::cache::Cache;
 use cargo_aot::build::compiler::LazyNvrtc;
 use cargo_aot::build::events::Silent;
@@ -174,9 +175,10 @@ impl<'a> Packer<'a> {
                 ((*a, *p) == (arch, ptx)).then_some((*key, image.bytes.as_slice()))
             });
             let info = ImagesInfo { arch, ptx, driver: 12000 };
-            let bytes = write_images(info, chosen).map_err(|e| other(&e))?;
-            let name = format!("{arch}{}.images", if ptx { "-ptx" } else { "" });
-            write(&self.dir.join(&name), &bytes)?;
+            let bytes = write_images(info, Packing::Plain, chosen).map_err(|e| other(&e))?;
+            let name = format!("{arch}{}.images.br", if ptx { "-ptx" } else { "" });
+            let path = self.dir.join(&name);
+            write(&path, &packed::compress(&bytes).map_err(Error::io("compress", &path))?)?;
             self.pack.images.push(name);
         }
         Ok(())
