@@ -8,9 +8,11 @@
 mod case;
 mod import;
 mod listed;
+mod networks;
 mod outcome;
 
 pub use case::{Case, Report, Suite, cases};
 pub use import::{Sizes, Trial};
 pub use listed::listed;
+pub use networks::{Network, networks};
 pub use outcome::Outcome;

@@ -1,13 +1,14 @@
 //! Every case of ONNX's backend tests passes on the reference executor, but for those that are listed.
 
-use aot_conformance::{Case, Outcome, Sizes, Suite, cases, listed};
+use aot_conformance::{Case, Outcome, Sizes, Suite, cases, listed, networks};
+use aot_ir::exec::{Executor, distance};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn assets() -> PathBuf {
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets");
-    for folder in ["onnx-backend", "reference/microsoft"] {
+    for folder in ["onnx-backend", "reference/microsoft", "reference/sizes"] {
         let path = assets.join(folder);
         assert!(path.is_dir(), "{} is missing: run `cargo xtask reference`", path.display());
     }
@@ -54,4 +55,26 @@ fn sizes_left_to_run_time_do_not_change_results() {
     }
     assert!(problems.is_empty(), "{passed} passed, but\n{}", problems.join("\n"));
     assert!(passed >= 1000, "only {passed} cases passed");
+}
+
+/// None, one or all chosen: values and sizes are those of onnxruntime.
+#[test]
+fn networks_whose_sizes_data_gives() {
+    let all = networks(&assets()).expect("the networks can be imported");
+    assert!(all.len() >= 9, "only {} networks were found", all.len());
+    for network in all {
+        let (name, graph) = (&network.case.name, &network.case.graph);
+        assert!(!graph.bindings.is_empty(), "{name} takes no size from data");
+        let executor = Executor::new(graph).expect("fits");
+        assert!(network.trials.len() >= 3, "{name}");
+        for ((inputs, expected), sizes) in network.trials.iter().zip(&network.case.sizes) {
+            let found = executor.run(inputs).unwrap_or_else(|e| panic!("{name} {sizes:?}: {e}"));
+            for ((found, expected), (output, _)) in found.iter().zip(expected).zip(&graph.outputs) {
+                let what = format!("{name} {sizes:?}: `{output}`");
+                assert_eq!(found.shape(), expected.shape(), "{what}");
+                let off = distance(&found.to_f64(), &expected.to_f64());
+                assert!(off <= 1e-6, "{what} is off by {off:e}");
+            }
+        }
+    }
 }

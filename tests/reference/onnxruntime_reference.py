@@ -6,6 +6,7 @@ fills OUT with
     <model>/<case>.npz   uncompressed; arrays `in.<input name>` and `out.<output name>`
     microsoft/<case>/    cases of microsoft.py
     exporters/<model>/   models of exporters.py
+    sizes/<network>/     networks of sizes.py
     ocr/<name>.png       pictures of text
     ocr/<name>.txt       the lines that the pipeline of ocr.py reads in them
     tokens.tsv           token ids of the MiniLM tokenizer, a tab, the text with \\n and \\t escaped
@@ -22,6 +23,7 @@ import inputs
 import microsoft
 import ocr
 import pictures
+import sizes
 
 MODELS = Path(__file__).resolve().parents[2] / "assets/models"
 
@@ -124,6 +126,7 @@ def main(out):
     write_voice(out)
     microsoft.main(out / "microsoft")
     exporters.main(out / "exporters")
+    sizes.main(out / "sizes")
     write_pictures(
         out / "ocr", ocr.Ocr(session("pp-ocr/det.onnx"), session("pp-ocr/rec.onnx"))
     )

@@ -1,10 +1,11 @@
 //! Groups, interpreted through the planned arena, against the reference executor.
 
+use crate::reference::asset;
 use aot_ir::exec::{Executor, Tensor};
 use aot_ir::{Arch, DType, Dim, Graph};
 use aot_kernels::group::{Anchor, Expr, Group};
 use aot_kernels::kernels_for;
-use aot_tests::cases::{Case, all};
+use aot_tests::cases::{self, Case};
 use aot_tests::compare::{distance, tolerance};
 use aot_tests::net::inputs;
 use cargo_aot::lower::arena::plan_arena;
@@ -14,6 +15,14 @@ use cargo_aot::lower::program::assemble;
 use cargo_aot::lower::{LowerOptions, Precision, lower};
 use cargo_aot::passes;
 use std::borrow::Cow;
+
+/// All networks, those that are made as ONNX files included.
+fn all() -> Vec<Case> {
+    let mut all = cases::all();
+    let made = aot_conformance::networks(&asset("reference/sizes").join("../.."));
+    all.extend(made.expect("the networks can be imported").into_iter().map(|n| n.case));
+    all
+}
 
 /// The graph to lower.
 pub(crate) fn passed(case: &Case) -> Cow<'_, Graph> {

@@ -46,7 +46,10 @@ const PRECISIONS: [(&str, Precision); 4] = [
 pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
     let mut packer = Packer::new(&arguments.dir, &arguments.targets)?;
     let chosen = |c: &&Case| c.on_gpus && c.name.contains(&arguments.filter);
-    for case in cases::all().iter().filter(chosen) {
+    let made = aot_conformance::networks(&layout.assets()).map_err(Error::Other)?;
+    let mut all = cases::all();
+    all.extend(made.into_iter().map(|network| network.case));
+    for case in all.iter().filter(chosen) {
         let passed;
         let graph = if case.written_out {
             let options = passes::Options::default();

@@ -79,7 +79,7 @@ impl Memory {
             let elements = buffer.elements.eval(atoms)?.max(0) as u64;
             self.sizes[i] = buffer.dtype.bytes_for(elements).unwrap_or(0) as usize;
             if self.offsets[i].is_none() {
-                self.own[i].truncate(self.sizes[i]);
+                self.own[i].resize(self.sizes[i], 0xff);
             }
         }
         Ok(())
