@@ -5,6 +5,7 @@ mod exporters;
 mod groups;
 mod host;
 mod kernels;
+mod memory;
 mod model_groups;
 mod models;
 mod reference;

@@ -74,8 +74,7 @@ pub(super) struct Layout<'p> {
 impl<'p> Layout<'p> {
     /// The layout for sizes up to these atoms; it holds throughout the run.
     pub(super) fn new(program: &'p Program, resources: &'p Resources, atoms: &[i64]) -> Self {
-        let holds = |plan: &&MemoryPlan| plan.bounds.iter().zip(atoms).all(|(b, atom)| atom <= b);
-        let plan = program.plans.iter().find(holds);
+        let plan = program.plan_for(atoms);
         let offsets = plan.map(|p| p.offsets.iter().copied().collect()).unwrap_or_default();
         Self { program, resources, plan, offsets }
     }

@@ -1,6 +1,6 @@
 //! Whether a program read from a file refers only to what it has.
 
-use super::{BufferId, LaunchArg, MemoryPlan, Place, Program, Step, Target};
+use super::{BufferId, InPlace, LaunchArg, MemoryPlan, Place, Program, Step, Target};
 use aot_ir::dim::{Atom, Cond};
 use aot_ir::{DType, Dim, SymId};
 use std::collections::HashSet;
@@ -198,6 +198,10 @@ impl Program {
         if self.plans.is_empty() && !arena.is_empty() {
             return Err("there is no memory plan".to_owned());
         }
+        for InPlace { to, from } in &self.in_place {
+            self.check_buffer(*to)?;
+            self.check_buffer(*from)?;
+        }
         for MemoryPlan { bounds, offsets, total } in &self.plans {
             if bounds.len() != self.symbols.len() {
                 return Err("a memory plan does not bound every dim".to_owned());
@@ -279,6 +283,7 @@ mod tests {
             weights: Vec::new(),
             buffers: vec![buffer(Dim::ONE, Place::Input(0)), buffer(size, Place::Output(0))],
             plans: Vec::new(),
+            in_place: Vec::new(),
             prepare: Vec::new(),
             steps: vec![Step::ReadBack { symbol: n, buffer: BufferId(0) }, Step::Launch(0)],
             targets: vec![Target {

@@ -5,6 +5,7 @@
 //! the run itself computes: after a [`Step::ReadBack`] the steps that follow know one more.
 
 mod check;
+mod memory;
 mod types;
 
 pub use types::*;

@@ -24,6 +24,8 @@ pub struct Program {
     /// Where arena buffers lie. The first plan whose bounds hold the sizes is used; the last one
     /// holds all sizes in range.
     pub plans: Vec<MemoryPlan>,
+    /// Arena buffers that plans may put where another one was.
+    pub in_place: Vec<InPlace>,
     /// Done once, after the weights are uploaded.
     pub prepare: Vec<Step>,
     /// Done at every run.
@@ -102,6 +104,18 @@ pub struct MemoryPlan {
     pub offsets: Vec<(BufferId, u64)>,
     /// Bytes of the arena.
     pub total: u64,
+}
+
+/// A buffer that may take the place of another one of the same type and length.
+///
+/// The first launch that touches the one is the last that touches the other, and reads every element before it writes
+/// what lies there from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InPlace {
+    /// The buffer that is made.
+    pub to: BufferId,
+    /// The one that is read.
+    pub from: BufferId,
 }
 
 /// One thing to do.

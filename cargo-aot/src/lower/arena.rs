@@ -1,8 +1,11 @@
-//! Where the buffers of a run lie in the arena: lifetimes and offsets.
+//! Where the buffers of a run lie in the arena.
 
-use super::plan::{BufferKind, Plan};
+use super::lifetimes::{Chain, Life, chains, lifetimes};
+use super::placement::{Block, Places, alive, peak, place};
+use super::plan::Plan;
 use aot_ir::dim::Symbol;
 use aot_ir::{Scope, Symbols};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Alignment of buffers in the arena, in bytes.
@@ -21,81 +24,101 @@ pub struct ArenaPlan {
     pub lower_bound: u64,
 }
 
-/// Steps at which an arena buffer is first written and last used, both inclusive.
-pub fn lifetimes(plan: &Plan<'_>) -> BTreeMap<u32, (usize, usize)> {
-    let mut out = BTreeMap::new();
-    for (step, group) in plan.steps.iter().enumerate() {
-        for operand in &group.operands {
-            if plan.buffers[operand.buffer as usize].kind == BufferKind::Arena {
-                out.entry(operand.buffer).or_insert((step, step)).1 = step;
-            }
-        }
-    }
-    // A size is read between two steps.
-    for reading in &plan.readings {
-        if let Some(life) = out.get_mut(&reading.buffer) {
-            life.1 = life.1.max(reading.before);
-        }
-    }
-    // What an iteration leaves for the next one or for what follows, or finds from before, lives throughout its loop.
-    for repetition in plan.loops.iter().rev() {
-        let (first, last) = (repetition.steps.start, repetition.steps.end.saturating_sub(1));
-        for (&buffer, life) in &mut out {
-            let within = first <= life.1 && life.0 <= last;
-            let passes = life.0 < first || life.1 > last || repetition.condition == Some(buffer);
-            if within && passes {
-                *life = (life.0.min(first), life.1.max(last));
-            }
-        }
-    }
-    out
+/// What is alive where the most bytes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peak {
+    /// The group of the run.
+    pub step: usize,
+    /// Bytes of all buffers.
+    pub bytes: u64,
+    /// The buffers with their bytes, the greatest first. Of those that share memory, the one that the group makes.
+    pub buffers: Vec<(u32, u64)>,
 }
 
 /// Plans the arena for sizes up to the bounds (greatest atom per symbol).
 ///
-/// Greatest buffers first, each at the lowest offset that no buffer alive at the same time covers.
+/// Buffers that may take the memory of another one do so only if that makes the arena shorter: what lies in one place
+/// for longer is harder to place.
 pub fn plan_arena(plan: &Plan<'_>, bounds: &[i64]) -> ArenaPlan {
-    let symbols = bounded(&plan.graph.symbols, bounds);
-    let scope = Scope::new(&symbols);
-    let lives = lifetimes(plan);
-    let bytes = |buffer: u32| {
-        let b = &plan.buffers[buffer as usize];
-        let elements = scope.interval(&b.elements).hi.max(0) as u64;
-        b.dtype.bytes_for(elements).unwrap_or(u64::MAX / 4).div_ceil(ALIGNMENT) * ALIGNMENT
-    };
-    let mut order: Vec<(u32, u64)> = lives.keys().map(|&b| (b, bytes(b))).collect();
-    order.sort_by_key(|&(buffer, size)| (std::cmp::Reverse(size), buffer));
-    let mut placed: Vec<(u64, u64, (usize, usize))> = Vec::new();
+    let memory = Memory::new(plan, bounds);
+    let lower_bound = peak(&memory.blocks(&memory.chains(&plan.in_place))).1;
+    let apart = alive(&memory.blocks(&memory.chains(&BTreeMap::new())));
+    let needed = plan.in_place.iter().filter(|(to, _)| apart[memory.lives[to].0] > lower_bound);
+    let needed: BTreeMap<u32, u32> = needed.map(|(to, from)| (*to, *from)).collect();
+    let mut best: Option<(Vec<Chain>, Places)> = None;
+    for in_place in [&plan.in_place, &needed, &BTreeMap::new()] {
+        let chains = memory.chains(in_place);
+        let places = place(&memory.blocks(&chains));
+        if best.as_ref().is_none_or(|(_, best)| places.total < best.total) {
+            best = Some((chains, places));
+        }
+        if best.as_ref().is_some_and(|(_, best)| best.total <= lower_bound) {
+            break;
+        }
+    }
     let mut offsets = BTreeMap::new();
     let mut total = 0;
-    for (buffer, size) in order {
-        let life = lives[&buffer];
-        let mut offset = 0u64;
-        let mut taken: Vec<(u64, u64)> = placed
-            .iter()
-            .filter(|(_, _, other)| life.0 <= other.1 && other.0 <= life.1)
-            .map(|&(start, end, _)| (start, end))
-            .collect();
-        taken.sort_unstable();
-        for (start, end) in taken {
-            if offset.saturating_add(size) <= start {
-                break;
-            }
-            offset = offset.max(end);
+    if let Some((chains, places)) = best {
+        for (chain, offset) in chains.iter().zip(&places.offsets) {
+            offsets.extend(chain.buffers.iter().map(|buffer| (*buffer, *offset)));
         }
-        let end = offset.saturating_add(size);
-        placed.push((offset, end, life));
-        offsets.insert(buffer, offset);
-        total = total.max(end);
+        total = places.total;
     }
-    let lower_bound = (0..plan.steps.len())
-        .map(|step| {
-            let alive = lives.iter().filter(|(_, life)| (life.0..=life.1).contains(&step));
-            alive.map(|(&b, _)| bytes(b)).fold(0u64, u64::saturating_add)
-        })
-        .max()
-        .unwrap_or(0);
     ArenaPlan { bounds: bounds.to_vec(), offsets, total, lower_bound }
+}
+
+/// The buffers that make the arena as long as it is at sizes up to the bounds; none where no group needs any.
+pub fn peak_of(plan: &Plan<'_>, bounds: &[i64]) -> Option<Peak> {
+    let memory = Memory::new(plan, bounds);
+    let chains = memory.chains(&plan.in_place);
+    let blocks = memory.blocks(&chains);
+    let (step, bytes) = peak(&blocks);
+    let alive = |life: &Life| (life.0..=life.1).contains(&step);
+    let mut buffers: Vec<(u32, u64)> = chains
+        .iter()
+        .zip(&blocks)
+        .filter(|(chain, _)| alive(&chain.life))
+        .filter_map(|(chain, block)| {
+            let last = chain.buffers.iter().rev().find(|b| alive(&memory.lives[b]))?;
+            Some((*last, block.bytes))
+        })
+        .collect();
+    buffers.sort_by_key(|(buffer, bytes)| (Reverse(*bytes), *buffer));
+    (!buffers.is_empty()).then_some(Peak { step, bytes, buffers })
+}
+
+/// The arena's buffers at sizes up to a bound.
+struct Memory {
+    lives: BTreeMap<u32, Life>,
+    bytes: BTreeMap<u32, u64>,
+}
+
+impl Memory {
+    fn new(plan: &Plan<'_>, bounds: &[i64]) -> Self {
+        let symbols = bounded(&plan.graph.symbols, bounds);
+        let scope = Scope::new(&symbols);
+        let lives = lifetimes(plan);
+        let bytes = |buffer: &u32| {
+            let b = &plan.buffers[*buffer as usize];
+            let elements = scope.interval(&b.elements).hi.max(0) as u64;
+            let bytes = b.dtype.bytes_for(elements).unwrap_or(u64::MAX / 4);
+            (*buffer, bytes.div_ceil(ALIGNMENT) * ALIGNMENT)
+        };
+        let bytes = lives.keys().map(bytes).collect();
+        Self { lives, bytes }
+    }
+
+    fn chains(&self, in_place: &BTreeMap<u32, u32>) -> Vec<Chain> {
+        chains(&self.lives, in_place)
+    }
+
+    fn blocks(&self, chains: &[Chain]) -> Vec<Block> {
+        let block = |chain: &Chain| {
+            let bytes = chain.buffers.iter().map(|buffer| self.bytes[buffer]).max().unwrap_or(0);
+            Block { bytes, life: chain.life }
+        };
+        chains.iter().map(block).collect()
+    }
 }
 
 /// The symbols with their greatest atoms lowered to the bounds.

@@ -8,6 +8,7 @@ use super::coords::{broadcast, reshape};
 use super::fuse::{Epilogue, Fusion, fuse};
 use super::homes;
 use super::join;
+use super::lifetimes::in_place;
 use super::loops;
 use super::options::LowerOptions;
 use super::order;
@@ -38,6 +39,7 @@ pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>
     let mut groups = make_all(&paddings, &mut plan)?;
     copy_outputs(&mut plan, &mut groups)?;
     order::arrange(&mut plan, groups)?;
+    plan.in_place = in_place(&plan);
     Ok(plan)
 }
 

@@ -2,7 +2,7 @@
 
 use aot_ir::{DType, Dim, Graph, Guard, NodeId, Scope, SymId, Symbols, ValueId};
 use aot_kernels::group::Group;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// Memory that groups read and write.
@@ -161,6 +161,8 @@ pub struct Plan<'g> {
     pub readings: Vec<Reading>,
     /// What of the run is repeated, in order; those within others after them.
     pub loops: Vec<Repetition>,
+    /// Arena buffers that may take the memory of another one, which the group that makes them is the last to need.
+    pub in_place: BTreeMap<u32, u32>,
     /// Whether this is the body of a loop.
     pub(super) nested: bool,
     /// Further places that values are written to when they are made.
@@ -191,6 +193,7 @@ impl<'g> Plan<'g> {
             steps: Vec::new(),
             readings: Vec::new(),
             loops: Vec::new(),
+            in_place: BTreeMap::new(),
             nested: false,
             also: HashMap::new(),
             states: HashMap::new(),

@@ -9,8 +9,8 @@ use aot_kernels::group::Group;
 use aot_kernels::{Arg, Kernel, KernelError};
 use aot_runtime::artifact::WeightsLayout;
 use aot_runtime::program::{
-    Buffer, BufferId, KernelRef, Launch, LaunchArg, Loop, MemoryPlan, Place, Port, Program, Step,
-    Target, Weight,
+    Buffer, BufferId, InPlace, KernelRef, Launch, LaunchArg, Loop, MemoryPlan, Place, Port,
+    Program, Step, Target, Weight,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -100,6 +100,11 @@ pub fn assemble(
         MemoryPlan { bounds: arena.bounds.clone(), offsets: offsets.collect(), total: arena.total }
     });
     let plans = plans.collect();
+    let numbered = |(to, from): (&u32, &u32)| InPlace {
+        to: assembly.numbers[to],
+        from: assembly.numbers[from],
+    };
+    let in_place = plan.in_place.iter().map(numbered).collect();
     let launch = |i: usize| Step::Launch(i as u32);
     let mut steps = stretch(plan, &assembly.numbers, 0..plan.steps.len(), 0);
     steps.extend(readings(plan, &assembly.numbers, plan.steps.len()));
@@ -117,6 +122,7 @@ pub fn assemble(
         weights,
         buffers: assembly.buffers,
         plans,
+        in_place,
         prepare: (0..plan.prepare.len()).map(launch).collect(),
         steps,
         targets: out,

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use super::plan::Planned;
 use super::work::Work;
+use crate::lower::arena::{Peak, peak_of};
+use crate::lower::plan::Plan;
 use crate::manifest::{DimKind, Manifest, Model};
 
 /// A model, planned. Sizes in bytes are those at the greatest sizes of all dims.
@@ -142,7 +144,7 @@ pub struct BufferSummary {
 }
 
 /// Bytes on the device at the greatest sizes.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct MemorySummary {
     /// Weights as in the file.
     pub weights: u64,
@@ -152,6 +154,32 @@ pub struct MemorySummary {
     pub arena: u64,
     /// Scratch of kernels.
     pub scratch: u64,
+    /// What makes the arena as long as it is.
+    pub peak: Option<PeakSummary>,
+}
+
+/// What is alive where the most bytes of the arena are.
+#[derive(Clone, Debug, Serialize)]
+pub struct PeakSummary {
+    /// Bytes that are alive: no arena can be shorter.
+    pub bytes: u64,
+    /// The group that is computed then.
+    pub group: String,
+    /// The tensors that are alive, the greatest first.
+    pub tensors: Vec<TensorSummary>,
+}
+
+/// A tensor in memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct TensorSummary {
+    /// The value of the model that it was made for.
+    pub name: String,
+    /// Element type.
+    pub dtype: String,
+    /// Number of elements as text.
+    pub elements: String,
+    /// Bytes at the greatest sizes.
+    pub bytes: u64,
 }
 
 impl MemorySummary {
@@ -205,6 +233,8 @@ impl ModelSummary {
                 prepared: sum("prepared"),
                 arena: program.plans.last().map_or(0, |plan| plan.total),
                 scratch: sum("scratch"),
+                peak: peak_of(&planned.plan, &largest)
+                    .map(|peak| peak_summary(&peak, &planned.plan)),
             },
             buffers,
             work,
@@ -267,6 +297,23 @@ fn buffer_summary(buffer: &Buffer, symbols: &Symbols) -> BufferSummary {
         dtype: buffer.dtype.to_string(),
         elements: symbols.show(&buffer.elements),
         bytes: buffer.dtype.bytes_for(elements).unwrap_or(u64::MAX),
+    }
+}
+
+fn peak_summary(peak: &Peak, plan: &Plan<'_>) -> PeakSummary {
+    let tensor = |(buffer, bytes): &(u32, u64)| {
+        let buffer = &plan.buffers[*buffer as usize];
+        TensorSummary {
+            name: buffer.name.clone(),
+            dtype: buffer.dtype.to_string(),
+            elements: plan.graph.symbols.show(&buffer.elements),
+            bytes: *bytes,
+        }
+    };
+    PeakSummary {
+        bytes: peak.bytes,
+        group: plan.steps.get(peak.step).map(|group| group.label.clone()).unwrap_or_default(),
+        tensors: peak.buffers.iter().map(tensor).collect(),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Write};
 
-use super::summary::{DimSummary, KernelSummary, ModelSummary, PortSummary, TargetSummary};
+use super::summary::{
+    DimSummary, KernelSummary, ModelSummary, PeakSummary, PortSummary, TargetSummary, TensorSummary,
+};
 use crate::cli::human_bytes;
 
 impl Display for ModelSummary {
@@ -27,6 +29,9 @@ impl Display for ModelSummary {
             human_bytes(self.memory.arena),
             human_bytes(self.memory.scratch),
         )?;
+        if let Some(peak) = &self.memory.peak {
+            peak_text(f, peak)?;
+        }
         writeln!(
             f,
             "  {:9}{:.3} GFLOP and {} moved at the greatest sizes",
@@ -42,6 +47,24 @@ impl Display for ModelSummary {
         }
         Ok(())
     }
+}
+
+/// Tensors of the peak that are named.
+const NAMED: usize = 6;
+
+fn peak_text(f: &mut fmt::Formatter<'_>, peak: &PeakSummary) -> fmt::Result {
+    let bytes = human_bytes(peak.bytes);
+    writeln!(f, "  {:9}{bytes} alive in a run at `{}`:", "peak", peak.group)?;
+    for tensor in peak.tensors.iter().take(NAMED) {
+        let TensorSummary { name, dtype, elements, bytes } = tensor;
+        writeln!(f, "    {:>9} {name}: {dtype}, {elements} elements", human_bytes(*bytes))?;
+    }
+    let rest = peak.tensors.get(NAMED..).unwrap_or_default();
+    if !rest.is_empty() {
+        let bytes = rest.iter().map(|tensor| tensor.bytes).sum();
+        writeln!(f, "    {:>9} {} others", human_bytes(bytes), rest.len())?;
+    }
+    Ok(())
 }
 
 fn ports(f: &mut fmt::Formatter<'_>, what: &str, ports: &[PortSummary]) -> fmt::Result {

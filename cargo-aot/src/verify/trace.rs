@@ -22,6 +22,7 @@ pub(super) fn traced(program: &Program) -> (Program, Vec<BufferId>) {
         });
         buffers.push(BufferId(i as u32));
     }
+    traced.in_place.clear();
     for MemoryPlan { offsets, total, .. } in &mut traced.plans {
         offsets.clear();
         *total = 0;

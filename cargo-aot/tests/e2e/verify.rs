@@ -142,3 +142,19 @@ fn inspect_says_what_machine_code_takes() {
     assert!(text.contains("// for sm_80: ") && text.contains(" registers, 0 B of stack"), "{text}");
     assert!(app.aot(&["inspect"]).ok().stdout.contains(" registers"));
 }
+
+#[test]
+fn inspect_names_what_makes_the_peak() {
+    let app = app("inspect-peak", &Dense::new(&[64, 512, 512, 8], 1));
+    let done = app.aot(&["inspect", "--json"]).ok();
+    let memory = json(&done)["models"][0]["memory"].clone();
+    let peak = &memory["peak"];
+    let tensors = peak["tensors"].as_array().unwrap();
+    let bytes = |of: &Value| of["bytes"].as_u64().unwrap();
+    assert!(!tensors.is_empty(), "{memory}");
+    assert_eq!(tensors.iter().map(bytes).sum::<u64>(), bytes(peak), "{memory}");
+    assert!(bytes(peak) <= memory["arena"].as_u64().unwrap(), "{memory}");
+    let text = app.aot(&["inspect"]).ok().stdout;
+    let name = tensors[0]["name"].as_str().unwrap();
+    assert!(text.contains("alive in a run at `") && text.contains(name), "{text}");
+}

@@ -8,6 +8,7 @@
 mod anchor;
 mod expr;
 mod group_type;
+mod in_place;
 mod merge;
 
 pub use anchor::{Anchor, Attention, Contraction, MathType, Stage};

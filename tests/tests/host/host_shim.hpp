@@ -169,11 +169,18 @@ template <typename Args> static void run_case(void (*kernel)(Args)) {
   auto append = [&](const void* x, size_t n) {
     packed.insert(packed.end(), (const char*)x, (const char*)x + n);
   };
+  // A length that no buffer has says that the pointer is the same as another one, whose number follows.
+  std::vector<uint32_t> same(pointers);
   for (uint32_t i = 0; i < pointers; ++i) {
-    sizes[i] = read_number<uint64_t>();
-    buffers[i].resize(sizes[i] / 16 + 1);
-    if (sizes[i] && fread(buffers[i].data(), sizes[i], 1, stdin) != 1) exit(3);
-    void* address = buffers[i].data();
+    uint64_t size = read_number<uint64_t>();
+    same[i] = size == UINT64_MAX ? read_number<uint32_t>() : i;
+    if (same[i] != i) continue;
+    sizes[i] = size;
+    buffers[i].resize(size / 16 + 1);
+    if (size && fread(buffers[i].data(), size, 1, stdin) != 1) exit(3);
+  }
+  for (uint32_t i = 0; i < pointers; ++i) {
+    void* address = buffers[same[i]].data();
     append(&address, 8);
   }
   for (uint32_t i = 0; i < wide; ++i) {
@@ -198,7 +205,8 @@ template <typename Args> static void run_case(void (*kernel)(Args)) {
     run_block(threads);
   }
   for (uint32_t i = 0; i < pointers; ++i) {
-    if (sizes[i]) fwrite(buffers[i].data(), sizes[i], 1, stdout);
+    uint64_t size = sizes[same[i]];
+    if (size) fwrite(buffers[same[i]].data(), size, 1, stdout);
   }
   fflush(stdout);
 }
