@@ -167,6 +167,12 @@ pub enum Error {
         /// The GPU.
         gpu: String,
     },
+    /// The host has too little memory.
+    #[error("out of memory: the host has no {needed} bytes for tensors")]
+    OutOfHostMemory {
+        /// Bytes asked for.
+        needed: u64,
+    },
     /// A call of the driver failed.
     #[error("{call} failed with {name}{}", during(.doing))]
     Driver {

@@ -42,7 +42,7 @@ pub use device::{Device, Stream};
 pub use element::Element;
 pub use error::{Error, Result};
 pub use half::{bf16, f16};
-pub use loaded::Loaded;
+pub use loaded::{ContextMemory, Loaded, MemoryUse};
 pub use model::{DimMeta, Meta, Model, PortMeta};
 pub use ports::{Input, InputRef, Output, OutputRef};
 pub use tensor::{DeviceTensor, Tensor, TensorView, TensorViewMut};

@@ -1,6 +1,6 @@
 //! What all generated models have in common.
 
-use crate::loaded::Loaded;
+use crate::loaded::{Loaded, MemoryUse};
 use crate::{DType, Device, Result, Stream};
 
 /// A model that `cargo aot build` compiled.
@@ -55,6 +55,11 @@ pub trait Model: Sized + Send + Sync + 'static {
         inputs: Self::Inputs<'_>,
         outputs: Self::OutputsMut<'_>,
     ) -> Result<()>;
+
+    /// Memory that the model takes on its device, and what a concurrent run more would.
+    fn memory(&self) -> MemoryUse {
+        self.loaded().memory()
+    }
 
     /// The model without its types.
     fn loaded(&self) -> &Loaded;

@@ -7,6 +7,7 @@ use super::driver::{Block, Event, Pinned, Transfer};
 use super::evaluate::Where;
 use super::replay::Replays;
 use super::{Gpu, Stream};
+use crate::loaded::ContextMemory;
 use crate::{Error, Result};
 
 /// Inputs and outputs of the host begin at multiples of this in staging memory.
@@ -50,10 +51,24 @@ impl Context {
         })
     }
 
-    /// Bytes that it takes on the GPU.
-    pub(super) fn bytes(&self) -> u64 {
-        let late: usize = self.late.iter().flatten().map(|(block, _)| block.bytes()).sum();
-        (self.arena.bytes() + self.scratch.bytes() + self.staged.bytes() + late) as u64
+    /// What it takes.
+    pub(super) fn memory(&self) -> ContextMemory {
+        let mut memory = ContextMemory {
+            arena: self.arena.bytes() as u64,
+            workspace: self.scratch.bytes() as u64,
+            staging: self.staged.bytes() as u64,
+            pinned: (self.pinned.bytes() + self.words.bytes()) as u64,
+        };
+        for (block, pinned) in self.late.iter().flatten() {
+            memory.staging += block.bytes() as u64;
+            memory.pinned += pinned.bytes() as u64;
+        }
+        memory
+    }
+
+    /// Bytes of staging memory for tensors of these lengths.
+    pub(super) fn staging(lengths: impl Iterator<Item = u64>) -> u64 {
+        lengths.map(|length| length.next_multiple_of(ALIGNMENT as u64)).sum()
     }
 
     /// Waits for the run before; its memory may be replaced then.

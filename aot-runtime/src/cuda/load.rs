@@ -8,7 +8,7 @@ use aot_ir::{Arch, Bytes, Dim};
 use super::driver::{Block, Function, Module, Pinned, version_text};
 use super::{Gpu, Stream};
 use crate::artifact::ImagesFile;
-use crate::program::{BufferId, LaunchArg, Place, Program, Step, Target};
+use crate::program::{BufferId, LaunchArg, Place, Port, Program, Step, Target};
 use crate::{Error, Result};
 
 /// Buffers begin at multiples of this.
@@ -156,6 +156,12 @@ pub(super) fn constant_bytes(program: &Program, id: BufferId) -> Result<u64> {
 
 fn upper(program: &Program, dim: &Dim) -> i64 {
     aot_ir::Scope::new(&program.symbols).interval(dim).hi
+}
+
+/// Bytes of an input or output at the greatest sizes.
+pub(super) fn most_bytes(program: &Program, port: &Port) -> u64 {
+    let elements: Dim = port.shape.iter().product();
+    port.dtype.bytes_for(upper(program, &elements).max(0) as u64).unwrap_or(u64::MAX >> 8)
 }
 
 /// Places for buffers one after the other; the length of all.

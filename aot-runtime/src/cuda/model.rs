@@ -13,7 +13,7 @@ use super::load;
 use super::replay::Run;
 use super::{Gpu, Stream};
 use crate::artifact::ImagesFile;
-use crate::loaded::{MemoryUse, Signature, Sizes};
+use crate::loaded::{ContextMemory, MemoryUse, Signature, Sizes};
 use crate::ports::{InputRef, OutputRef};
 use crate::program::{BufferId, Place, Program, Step, Target};
 use crate::{Error, Result};
@@ -112,11 +112,24 @@ impl CudaModel {
         stream.gpu().index() == self.gpu.index()
     }
 
-    /// Bytes on the GPU.
+    /// What the model takes.
     pub(crate) fn memory(&self) -> MemoryUse {
         let weights = self.resources.blocks.iter().map(|b| b.bytes() as u64).sum();
-        let idle = self.contexts.lock().map_or(0, |c| c.iter().map(Context::bytes).sum());
-        MemoryUse { weights, runs: idle }
+        let idle: Vec<ContextMemory> = match self.contexts.lock() {
+            Ok(contexts) => contexts.iter().map(Context::memory).collect(),
+            Err(_) => Vec::new(),
+        };
+        let ports = self.program.inputs.iter().chain(&self.program.outputs);
+        let staging = Context::staging(ports.map(|port| load::most_bytes(&self.program, port)));
+        let context = ContextMemory {
+            arena: self.program.plans.last().map_or(0, |plan| plan.total),
+            workspace: self.resources.scratch_bytes as u64,
+            staging,
+            pinned: staging,
+        };
+        let (contexts, idle) =
+            (idle.len(), idle.into_iter().fold(ContextMemory::default(), ContextMemory::plus));
+        MemoryUse { weights, contexts, idle, context }
     }
 
     /// The steps at these sizes, checked.

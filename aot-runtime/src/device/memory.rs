@@ -19,7 +19,7 @@ pub(crate) enum Memory {
 impl Memory {
     pub(crate) fn host(bytes: usize) -> Result<Self> {
         let mut data = Vec::new();
-        let full = |_| Error::Elements { found: 0, shape: vec![bytes] };
+        let full = |_| Error::OutOfHostMemory { needed: bytes as u64 };
         data.try_reserve_exact(bytes).map_err(full)?;
         data.resize(bytes, 0);
         Ok(Self::Host(data))
@@ -58,5 +58,17 @@ impl Memory {
             #[cfg(feature = "cuda")]
             Self::Cuda(shared) => shared.read(sink),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_the_host_has_not_is_an_error() {
+        let needed = usize::MAX / 2 + 1;
+        let error = Memory::host(needed).unwrap_err().to_string();
+        assert_eq!(error, format!("out of memory: the host has no {needed} bytes for tensors"));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::sizes::Recent;
-use super::{Parts, Signature, Sizes};
+use super::{MemoryUse, Parts, Signature, Sizes};
 use crate::artifact::ModelFile;
 use crate::device::Kind;
 #[cfg(feature = "cuda")]
@@ -26,15 +26,6 @@ enum Backend {
     Cpu(Box<crate::cpu::CpuModel>),
     #[cfg(feature = "cuda")]
     Cuda(Box<crate::cuda::CudaModel>),
-}
-
-/// Memory that a model takes on its device, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemoryUse {
-    /// Weights as they are in the file, and what was prepared from them.
-    pub weights: u64,
-    /// What runs need beside inputs and outputs, so far, all concurrent callers together.
-    pub runs: u64,
 }
 
 impl Loaded {
@@ -79,11 +70,13 @@ impl Loaded {
         &self.device
     }
 
-    /// Memory that the model takes on its device.
+    /// Memory that the model takes.
     pub fn memory(&self) -> MemoryUse {
         match &self.backend {
             #[cfg(feature = "cpu")]
-            Backend::Cpu(model) => MemoryUse { weights: model.weight_bytes(), runs: 0 },
+            Backend::Cpu(model) => {
+                MemoryUse { weights: model.weight_bytes(), ..MemoryUse::default() }
+            }
             #[cfg(feature = "cuda")]
             Backend::Cuda(model) => model.memory(),
         }

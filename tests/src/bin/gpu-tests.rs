@@ -8,7 +8,7 @@ use aot_ir::exec::{Executor, Tensor};
 use aot_ir::{Bytes, Graph};
 use aot_runtime::artifact::{ImagesFile, ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
-use aot_runtime::{Device, InputRef, OutputRef};
+use aot_runtime::{Device, DeviceTensor, Error, InputRef, OutputRef};
 use aot_tests::compare::{distance, first_difference, row_distance};
 use aot_tests::device::{has_device_tensor, on_device};
 use aot_tests::manifest::{Entry, FILE, Pack, Recorded, Value};
@@ -68,6 +68,10 @@ fn run(root: &Path, filter: &str) -> Result<(usize, usize), String> {
     let device = Device::cuda(0).map_err(|e| e.to_string())?;
     println!("on {}", device.name());
     let images = images(root, &device, &pack.images)?;
+    let memory = memory_runs_out(&device);
+    if let Err(message) = &memory {
+        println!("FAILED memory: {message}");
+    }
     let mut totals = vec![(0, 0); images.len()];
     for entry in pack.entries.iter().filter(|e| e.name.contains(filter)) {
         let trials = Trials::of(root, entry);
@@ -99,7 +103,31 @@ fn run(root: &Path, filter: &str) -> Result<(usize, usize), String> {
     for (images, (passed, failed)) in images.iter().zip(&totals) {
         println!("{}: {passed} right, {failed} wrong", images.name);
     }
-    Ok(totals.iter().fold((0, 0), |(p, f), (passed, failed)| (p + passed, f + failed)))
+    let first = (usize::from(memory.is_ok()), usize::from(memory.is_err()));
+    Ok(totals.iter().fold(first, |(p, f), (passed, failed)| (p + passed, f + failed)))
+}
+
+/// More memory than there is is an error with the numbers, and everything that follows works.
+fn memory_runs_out(device: &Device) -> Result<(), String> {
+    const ELEMENTS: usize = 1 << 44;
+    match DeviceTensor::<u8, 1>::uninit(device, [ELEMENTS]) {
+        Err(Error::OutOfMemory { needed, free, total, .. })
+            if needed == ELEMENTS as u64 && free <= total && total < needed =>
+        {
+            DeviceTensor::<u8, 1>::uninit(device, [1 << 20]).map(|_| ()).map_err(|e| e.to_string())
+        }
+        Err(error) => Err(format!("it is said so: {error}")),
+        Ok(_) => Err(format!("{ELEMENTS} bytes were found")),
+    }
+}
+
+/// What contexts hold is what one of them takes at most, each.
+fn within_bounds(loaded: &Loaded) -> Result<(), String> {
+    let memory = loaded.memory();
+    let (idle, most, contexts) = (memory.idle, memory.context, memory.contexts as u64);
+    // What a run computes the size of is staged apart.
+    let fits = idle.arena <= contexts * most.arena && idle.workspace <= contexts * most.workspace;
+    fits.then_some(()).ok_or_else(|| format!("it holds more than it says: {memory:?}"))
 }
 
 /// A network, its inputs and what it must give.
@@ -174,6 +202,7 @@ fn check(device: &Device, images: &Images, entry: &Entry, trials: &Trials) -> Re
             }
         }
     }
+    within_bounds(&loaded)?;
     Ok(worst)
 }
 

@@ -23,8 +23,17 @@ impl Block {
         let mut address = 0;
         if bytes > 0 {
             // SAFETY: a context is current; freed when this is dropped.
-            check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
-                .map_err(|error| gpu.allocation_error(error, what, bytes))?;
+            let mut allocate =
+                || check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) });
+            if let Err(error) = allocate() {
+                // Freed tensors stay with the process until others need their memory.
+                match gpu.release_freed_memory() {
+                    Ok(()) => {
+                        allocate().map_err(|error| gpu.allocation_error(error, what, bytes))?
+                    }
+                    Err(_) => return Err(gpu.allocation_error(error, what, bytes)),
+                }
+            }
         }
         Ok(Self { gpu: gpu.clone(), address, bytes })
     }

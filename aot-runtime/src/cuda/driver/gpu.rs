@@ -88,13 +88,27 @@ impl Gpu {
         Ok(Arc::new(gpu))
     }
 
-    /// Lets freed tensors stay with the process, so that the next ones cost nothing.
-    fn keep_freed_memory(&self) -> Result<()> {
+    fn pool(&self) -> Result<sys::CUmemoryPool> {
         let mut pool = std::ptr::null_mut();
         // SAFETY: the device is valid.
         check("cuDeviceGetDefaultMemPool", unsafe {
             sys::cuDeviceGetDefaultMemPool(&mut pool, self.device)
         })?;
+        Ok(pool)
+    }
+
+    /// Gives what freed tensors left with the process back to the GPU; waits for them to be freed.
+    pub(super) fn release_freed_memory(&self) -> Result<()> {
+        let Some(services) = self.services().filter(|_| self.pools) else { return Ok(()) };
+        // SAFETY: the stream is alive.
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(services.free) })?;
+        // SAFETY: the pool is the device's own.
+        check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.pool()?, 0) })
+    }
+
+    /// Lets freed tensors stay with the process, so that the next ones cost nothing.
+    fn keep_freed_memory(&self) -> Result<()> {
+        let pool = self.pool()?;
         let mut threshold = u64::MAX;
         // SAFETY: the attribute's value is a 64-bit integer.
         check("cuMemPoolSetAttribute", unsafe {
@@ -154,8 +168,7 @@ impl Gpu {
 
     /// The error of an allocation that failed.
     pub(super) fn allocation_error(&self, error: Error, what: &str, bytes: usize) -> Error {
-        let out_of_memory = matches!(&error, Error::Driver { name, .. }
-            if name.starts_with("CUDA_ERROR_OUT_OF_MEMORY"));
+        let out_of_memory = is_out_of_memory(&error);
         let (mut free, mut total) = (0, 0);
         // SAFETY: a context is current; two integers are written.
         let known = unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) };
@@ -170,6 +183,11 @@ impl Gpu {
             gpu: self.name.clone(),
         }
     }
+}
+
+/// Whether a call of the driver failed for want of memory.
+pub(super) fn is_out_of_memory(error: &Error) -> bool {
+    matches!(error, Error::Driver { name, .. } if name.starts_with("CUDA_ERROR_OUT_OF_MEMORY"))
 }
 
 fn attribute(device: sys::CUdevice, which: Attribute) -> Result<c_int> {

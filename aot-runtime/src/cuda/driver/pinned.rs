@@ -5,8 +5,9 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::Gpu;
+use super::gpu::is_out_of_memory;
 use super::library::check;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Page-locked memory of the host. Whoever reads, changes or drops it has waited for the copies
 /// that use it.
@@ -30,7 +31,11 @@ impl Pinned {
         if bytes > 0 {
             // SAFETY: a context is current; freed when this is dropped. Without flags, the memory
             // is cached, so that reading it is fast.
-            check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut pointer, bytes, 0) })?;
+            check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut pointer, bytes, 0) })
+                .map_err(|error| match is_out_of_memory(&error) {
+                    true => Error::OutOfHostMemory { needed: bytes as u64 },
+                    false => error,
+                })?;
             // SAFETY: the memory has this many bytes.
             unsafe { pointer.cast::<u8>().write_bytes(0, bytes) };
         }

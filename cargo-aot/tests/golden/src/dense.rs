@@ -164,6 +164,11 @@ impl Dense {
         let sizes = self.loaded.bind(&inputs)?;
         self.loaded.run(&sizes, Some(stream), &inputs, &mut outputs.erase())
     }
+
+    /// Memory that the model takes on its device, and what a concurrent run more would.
+    pub fn memory(&self) -> aot_runtime::MemoryUse {
+        self.loaded.memory()
+    }
 }
 
 impl Inputs<'_> {

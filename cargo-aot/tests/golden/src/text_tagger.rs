@@ -233,6 +233,11 @@ impl TextTagger {
         let sizes = self.loaded.bind(&inputs)?;
         self.loaded.run(&sizes, Some(stream), &inputs, &mut outputs.erase())
     }
+
+    /// Memory that the model takes on its device, and what a concurrent run more would.
+    pub fn memory(&self) -> aot_runtime::MemoryUse {
+        self.loaded.memory()
+    }
 }
 
 impl Inputs<'_> {
