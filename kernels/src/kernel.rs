@@ -6,16 +6,30 @@ use aot_ir::dim::Cond;
 
 /// One argument of a kernel.
 ///
-/// A kernel takes one structure by value, `Args`: first the pointers in order, then the 64-bit
-/// integers, then the 32-bit ones, each naturally aligned.
+/// A kernel takes one structure by value: first the address of its sizes if it has any, then the pointers in order,
+/// then the 64-bit integers, then the 32-bit ones, each naturally aligned. All of it stays from run to run, as long as
+/// buffers stay where they are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Arg {
+    /// Address of [`Kernel::sizes`], a multiple of 16.
+    Sizes,
     /// Address of an operand's first element.
     Pointer(OperandId),
     /// Address of a zeroed scratch area of this many bytes that the kernel leaves zeroed
     /// (counters, split sums).
     Scratch(Dim),
+    /// A 64-bit integer.
+    I64(i64),
+    /// A 32-bit integer.
+    I32(i32),
+}
+
+/// One size that a kernel reads from memory: first come the 64-bit ones, then the 32-bit ones, and what fills up a
+/// multiple of 16 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Size {
     /// A 64-bit integer.
     I64(Dim),
     /// A 32-bit integer.
@@ -38,14 +52,16 @@ pub struct Kernel {
     pub schedule: String,
     /// Sizes at which this kernel is the choice (and is right).
     pub when: Cond,
-    /// Blocks per grid axis.
-    pub grid: [Dim; 3],
+    /// Blocks that have something to do. If this is not constant, any more may be launched: they leave at once.
+    pub blocks: Dim,
     /// Threads per block.
     pub threads: u32,
     /// Bytes of dynamic shared memory per block.
     pub shared: u32,
-    /// Arguments in the order of `Args`.
+    /// What it takes by value.
     pub args: Vec<Arg>,
+    /// What it reads from memory.
+    pub sizes: Vec<Size>,
 }
 
 /// Why no kernel could be made for a group.

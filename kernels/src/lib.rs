@@ -16,4 +16,4 @@ pub mod scan;
 
 pub use aot_ir::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
 pub use family::kernels_for;
-pub use kernel::{Arg, Kernel, KernelError};
+pub use kernel::{Arg, Kernel, KernelError, Size};

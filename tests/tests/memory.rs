@@ -30,10 +30,11 @@ fn nothing(group: &Group, _: &Symbols, _: Arch) -> Result<Vec<Kernel>, KernelErr
         options: Vec::new(),
         schedule: String::new(),
         when: Cond::always(),
-        grid: [Dim::ONE, Dim::ONE, Dim::ONE],
+        blocks: Dim::ONE,
         threads: 32,
         shared: 0,
         args: args.collect(),
+        sizes: Vec::new(),
     }])
 }
 

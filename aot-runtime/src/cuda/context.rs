@@ -6,14 +6,29 @@ use std::sync::Arc;
 use super::driver::{Block, Event, Pinned, Transfer};
 use super::evaluate::Where;
 use super::replay::Replays;
+use super::sizes_table::SizesTable;
 use super::{Gpu, Stream};
 use crate::loaded::ContextMemory;
 use crate::{Error, Result};
 
 /// Inputs and outputs of the host begin at multiples of this in staging memory.
-const ALIGNMENT: usize = 256;
+const ALIGNMENT: u64 = 256;
+/// Tensors of fewer bytes are staged in room for the next power of two, so that they are moved and copied alike at most
+/// sizes.
+const SMALL: u64 = 1 << 16;
+/// Events that are kept to be recorded again.
+const KEPT_EVENTS: usize = 8;
 /// Bytes of a size.
 const WORD: usize = 8;
+
+/// Bytes of staging memory for a tensor.
+fn room(length: u64) -> u64 {
+    match length {
+        0 => 0,
+        small if small < SMALL => small.next_power_of_two().max(ALIGNMENT),
+        large => large.checked_next_multiple_of(ALIGNMENT).unwrap_or(large),
+    }
+}
 
 /// Memory and a stream for one run at a time.
 #[derive(Debug)]
@@ -28,7 +43,11 @@ pub(super) struct Context {
     late: Vec<Option<(Block, Pinned)>>,
     /// Sizes that the run computes.
     words: Pinned,
+    /// What kernels read of sizes.
+    pub(super) sizes: SizesTable,
     pub(super) replays: Replays,
+    /// Events of earlier runs.
+    events: Vec<Arc<Event>>,
     /// Happens when the run before is done with all of this.
     pub(super) last: Option<Arc<Event>>,
 }
@@ -44,7 +63,9 @@ impl Context {
             pinned: Pinned::new(gpu, 0)?,
             late: Vec::new(),
             words: Pinned::new(gpu, 0)?,
+            sizes: SizesTable::new(gpu)?,
             replays: Replays::default(),
+            events: Vec::new(),
             scratch,
             stream,
             last,
@@ -55,9 +76,9 @@ impl Context {
     pub(super) fn memory(&self) -> ContextMemory {
         let mut memory = ContextMemory {
             arena: self.arena.bytes() as u64,
-            workspace: self.scratch.bytes() as u64,
+            workspace: (self.scratch.bytes() + self.sizes.bytes()) as u64,
             staging: self.staged.bytes() as u64,
-            pinned: (self.pinned.bytes() + self.words.bytes()) as u64,
+            pinned: (self.pinned.bytes() + self.words.bytes() + self.sizes.pinned_bytes()) as u64,
         };
         for (block, pinned) in self.late.iter().flatten() {
             memory.staging += block.bytes() as u64;
@@ -68,7 +89,22 @@ impl Context {
 
     /// Bytes of staging memory for tensors of these lengths.
     pub(super) fn staging(lengths: impl Iterator<Item = u64>) -> u64 {
-        lengths.map(|length| length.next_multiple_of(ALIGNMENT as u64)).sum()
+        lengths.map(room).fold(0, u64::saturating_add)
+    }
+
+    /// An event at the current end of a stream.
+    pub(super) fn record(&mut self, stream: &Stream) -> Result<Arc<Event>> {
+        for event in &mut self.events {
+            if let Some(free) = Arc::get_mut(event) {
+                free.record_again(stream)?;
+                return Ok(event.clone());
+            }
+        }
+        let event = stream.record()?;
+        if self.events.len() < KEPT_EVENTS {
+            self.events.push(event.clone());
+        }
+        Ok(event)
     }
 
     /// Waits for the run before; its memory may be replaced then.
@@ -98,7 +134,10 @@ impl Context {
         let mut starts = Vec::with_capacity(lengths.len() + 1);
         for length in lengths {
             starts.push(end);
-            end = (end + length).next_multiple_of(ALIGNMENT);
+            end = usize::try_from(room(*length as u64))
+                .ok()
+                .and_then(|room| end.checked_add(room))
+                .ok_or_else(|| Error::Execution(format!("a tensor of {length} bytes")))?;
         }
         starts.push(end);
         if end == 0 {
@@ -207,8 +246,13 @@ impl Context {
 
     /// Where a run's buffers are.
     pub(super) fn places<'a>(&self, inputs: &'a [u64], outputs: &'a [u64]) -> Places<'a> {
-        let (arena, scratch) = (self.arena.address(), self.scratch.address());
-        Places { arena, scratch, inputs, outputs }
+        Places {
+            arena: self.arena.address(),
+            scratch: self.scratch.address(),
+            sizes: self.sizes.address(),
+            inputs,
+            outputs,
+        }
     }
 }
 
@@ -217,11 +261,18 @@ impl Context {
 pub(super) struct Places<'a> {
     arena: u64,
     scratch: u64,
+    sizes: u64,
     inputs: &'a [u64],
     outputs: &'a [u64],
 }
 
 impl Places<'_> {
+    /// All addresses, by which runs are told apart.
+    pub(super) fn all(&self) -> impl Iterator<Item = u64> + '_ {
+        let tensors = self.inputs.iter().chain(self.outputs).copied();
+        [self.arena, self.scratch, self.sizes].into_iter().chain(tensors)
+    }
+
     /// The address of a place.
     pub(super) fn address(&self, place: Where) -> u64 {
         let nth = |list: &[u64], n: u32| list.get(n as usize).copied().unwrap_or(0);
@@ -229,6 +280,7 @@ impl Places<'_> {
             Where::Fixed(address) => address,
             Where::Arena(offset) => self.arena + offset,
             Where::Scratch(offset) => self.scratch + offset,
+            Where::Sizes(offset) => self.sizes + offset,
             Where::Input(n) => nth(self.inputs, n),
             Where::Output(n) => nth(self.outputs, n),
         }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::model::Resources;
-use crate::program::{BufferId, Launch, LaunchArg, MemoryPlan, Place, Program, Step, Target};
+use crate::program::{
+    BufferId, Launch, LaunchArg, LaunchSize, MemoryPlan, Place, Program, Step, Target,
+};
 use crate::{Error, Result};
 
 /// Steps with everything in them that follows from sizes.
@@ -12,10 +14,17 @@ use crate::{Error, Result};
 pub(crate) struct Evaluated {
     /// A number that no other has.
     pub(super) id: u64,
+    /// How many steps these are.
+    pub(super) steps: usize,
     pub(super) actions: Vec<Action>,
+    /// What kernels read of sizes: [`Where::Sizes`].
+    pub(super) sizes: Vec<u8>,
     /// Whether there are more or fewer actions at other sizes.
     pub(super) varies: bool,
 }
+
+/// What kernels read of sizes begins at multiples of this.
+const SIZES_ALIGNMENT: usize = 16;
 
 /// Loops that come to more launches than this are evaluated iteration by iteration.
 const MOST_LAUNCHES: i64 = 4096;
@@ -40,11 +49,20 @@ fn launches(step: &Step, atoms: &[i64]) -> Option<i64> {
 /// One thing to put into a stream.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// A kernel launch, which does nothing if an axis has no block: the argument structure in 8-byte
+    /// A kernel launch, which does nothing if there are no blocks: the argument structure in 8-byte
     /// words, and the words that are addresses of what changes from call to call.
-    Launch { function: usize, grid: [u32; 3], words: Vec<u64>, patches: Vec<(usize, Where)> },
+    Launch { function: usize, blocks: Blocks, words: Vec<u64>, patches: Vec<(usize, Where)> },
     /// A copy of this many bytes.
     Copy { from: Where, to: Where, bytes: usize },
+}
+
+/// How many blocks a launch has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blocks {
+    /// This many.
+    Exactly(u32),
+    /// This many or more: surplus ones leave at once.
+    AtLeast(u32),
 }
 
 /// Where a buffer begins.
@@ -60,6 +78,8 @@ pub(super) enum Where {
     Output(u32),
     /// Bytes into the zeroed scratch of an execution context.
     Scratch(u64),
+    /// Bytes into what kernels read of sizes.
+    Sizes(u64),
 }
 
 /// In which parts of memory buffers lie during one run.
@@ -68,15 +88,15 @@ pub(super) struct Layout<'p> {
     program: &'p Program,
     resources: &'p Resources,
     plan: Option<&'p MemoryPlan>,
-    offsets: HashMap<BufferId, u64>,
+    offsets: Option<&'p HashMap<BufferId, u64>>,
 }
 
 impl<'p> Layout<'p> {
     /// The layout for sizes up to these atoms; it holds throughout the run.
     pub(super) fn new(program: &'p Program, resources: &'p Resources, atoms: &[i64]) -> Self {
         let plan = program.plan_for(atoms);
-        let offsets = plan.map(|p| p.offsets.iter().copied().collect()).unwrap_or_default();
-        Self { program, resources, plan, offsets }
+        let offsets = plan.and_then(|n| resources.arenas.get(n));
+        Self { program, resources, plan: plan.map(|n| &program.plans[n]), offsets }
     }
 
     /// Bytes that the arena needs.
@@ -91,7 +111,10 @@ impl<'p> Layout<'p> {
         Ok(match buffer.place {
             Place::Input(i) => Where::Input(i),
             Place::Output(i) => Where::Output(i),
-            Place::Arena => Where::Arena(*self.offsets.get(&id).ok_or_else(inconsistent)?),
+            Place::Arena => {
+                let offset = self.offsets.and_then(|offsets| offsets.get(&id));
+                Where::Arena(*offset.ok_or_else(inconsistent)?)
+            }
             Place::ZeroedScratch => {
                 Where::Scratch(*self.resources.scratch.get(&id).ok_or_else(inconsistent)?)
             }
@@ -108,11 +131,12 @@ pub(super) fn evaluate(
     atoms: &[i64],
 ) -> Result<Evaluated> {
     let mut actions = Vec::with_capacity(steps.len());
-    add_actions(layout, target, steps, atoms, &mut actions)?;
+    let mut sizes = Vec::new();
+    add_actions(layout, target, steps, atoms, &mut actions, &mut sizes)?;
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let varies = steps.iter().any(|step| matches!(step, Step::Loop(_)));
-    Ok(Evaluated { id, actions, varies })
+    Ok(Evaluated { id, steps: steps.len(), actions, sizes, varies })
 }
 
 fn add_actions(
@@ -121,6 +145,7 @@ fn add_actions(
     steps: &[Step],
     atoms: &[i64],
     actions: &mut Vec<Action>,
+    sizes: &mut Vec<u8>,
 ) -> Result<()> {
     let place = |id: BufferId| layout.place(id);
     for step in steps {
@@ -137,7 +162,7 @@ fn add_actions(
                 let launch = chosen.ok_or_else(|| {
                     Error::artifact("the program", "no kernel is for these sizes")
                 })?;
-                actions.push(action(launch, atoms, &place)?);
+                actions.push(action(launch, atoms, &place, sizes)?);
             }
             Step::Copy { from, to } => {
                 let buffer = &layout.program.buffers[from.0 as usize];
@@ -151,7 +176,7 @@ fn add_actions(
                     if let Some(atom) = atoms.get_mut(repeated.iteration.0 as usize) {
                         *atom = at;
                     }
-                    add_actions(layout, target, &repeated.body, &atoms, actions)?;
+                    add_actions(layout, target, &repeated.body, &atoms, actions, sizes)?;
                 }
             }
             Step::ReadBack { .. } | Step::Loop(_) => {
@@ -162,86 +187,114 @@ fn add_actions(
     Ok(())
 }
 
-/// A launch with everything but addresses known.
+/// A launch with everything but addresses known; its sizes are appended to `sizes`.
 fn action(
     launch: &Launch,
     atoms: &[i64],
     place: &impl Fn(BufferId) -> Result<Where>,
+    sizes: &mut Vec<u8>,
 ) -> Result<Action> {
-    let mut grid = [0u32; 3];
-    for (axis, dim) in launch.grid.iter().enumerate() {
-        let blocks = dim.eval(atoms)?;
-        grid[axis] = u32::try_from(blocks.max(0))
-            .map_err(|_| Error::Execution(format!("a kernel would need {blocks} blocks")))?;
-    }
-    let mut bytes: Vec<u8> = Vec::new();
-    let mut patches = Vec::new();
-    for arg in &launch.args {
-        let align = if matches!(arg, LaunchArg::I32(_)) { 4 } else { 8 };
-        bytes.resize(bytes.len().next_multiple_of(align), 0);
-        match arg {
-            LaunchArg::Buffer(id, extra) => {
-                let extra = extra.eval(atoms)? as u64;
-                let word = bytes.len() / 8;
-                let value = match place(*id)? {
-                    Where::Fixed(address) => address.wrapping_add(extra),
-                    other => {
-                        patches.push((word, other));
-                        extra
-                    }
-                };
-                bytes.extend(value.to_le_bytes());
-            }
-            LaunchArg::I64(dim) => bytes.extend(dim.eval(atoms)?.to_le_bytes()),
-            LaunchArg::I32(dim) => {
+    let blocks = launch.blocks.eval(atoms)?;
+    let blocks = u32::try_from(blocks.max(0))
+        .map_err(|_| Error::Execution(format!("a kernel would need {blocks} blocks")))?;
+    let blocks = match launch.blocks.as_const() {
+        Some(_) => Blocks::Exactly(blocks),
+        None => Blocks::AtLeast(blocks),
+    };
+    let own = sizes.len() as u64;
+    for size in &launch.sizes {
+        match size {
+            LaunchSize::I64(dim) => append(sizes, &dim.eval(atoms)?.to_le_bytes()),
+            LaunchSize::I32(dim) => {
                 let value = dim.eval(atoms)?;
                 let value = i32::try_from(value)
                     .map_err(|_| Error::Execution(format!("a size, {value}, exceeds 32 bits")))?;
-                bytes.extend(value.to_le_bytes());
+                append(sizes, &value.to_le_bytes());
             }
         }
     }
+    sizes.resize(sizes.len().next_multiple_of(SIZES_ALIGNMENT), 0);
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut patches = Vec::new();
+    for arg in &launch.args {
+        let place = match arg {
+            LaunchArg::Sizes => Where::Sizes(own),
+            LaunchArg::Buffer(id) => place(*id)?,
+            LaunchArg::I64(number) => {
+                append(&mut bytes, &number.to_le_bytes());
+                continue;
+            }
+            LaunchArg::I32(number) => {
+                append(&mut bytes, &number.to_le_bytes());
+                continue;
+            }
+        };
+        let word = bytes.len().div_ceil(8);
+        let address = match place {
+            Where::Fixed(address) => address,
+            other => {
+                patches.push((word, other));
+                0
+            }
+        };
+        append(&mut bytes, &address.to_le_bytes());
+    }
     bytes.resize(bytes.len().next_multiple_of(8).max(8), 0);
-    let words = bytes
-        .chunks_exact(8)
-        .map(|c| c.iter().rev().fold(0u64, |word, byte| (word << 8) | u64::from(*byte)))
-        .collect();
-    Ok(Action::Launch { function: launch.kernel as usize, grid, words, patches })
+    let (words, _) = bytes.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    Ok(Action::Launch { function: launch.kernel as usize, blocks, words, patches })
+}
+
+/// Appends a number, naturally aligned.
+fn append(bytes: &mut Vec<u8>, number: &[u8]) {
+    bytes.resize(bytes.len().next_multiple_of(number.len()), 0);
+    bytes.extend_from_slice(number);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aot_ir::Dim;
     use aot_ir::dim::Cond;
+    use aot_ir::{Dim, Symbol, Symbols};
 
     #[test]
     fn arguments_are_packed_as_the_kernel_reads_them() {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(Symbol::new("n", 0, 100, 1));
+        let n = symbols.dim(n);
         let launch = Launch {
             when: Cond::always(),
             kernel: 3,
-            grid: [Dim::from(2), Dim::ONE, Dim::ONE],
+            blocks: Dim::from(2),
             args: vec![
-                LaunchArg::Buffer(BufferId(0), Dim::from(16)),
-                LaunchArg::Buffer(BufferId(1), Dim::ZERO),
-                LaunchArg::I64(Dim::from(1 << 40)),
-                LaunchArg::I32(Dim::from(-1)),
-                LaunchArg::I32(Dim::from(7)),
-                LaunchArg::I32(Dim::from(9)),
+                LaunchArg::Sizes,
+                LaunchArg::Buffer(BufferId(0)),
+                LaunchArg::Buffer(BufferId(1)),
+                LaunchArg::I64(1 << 40),
+                LaunchArg::I32(-1),
+                LaunchArg::I32(7),
+                LaunchArg::I32(9),
+            ],
+            sizes: vec![
+                LaunchSize::I64(n.clone()),
+                LaunchSize::I32(&n + 1),
+                LaunchSize::I32(&n + 2),
             ],
         };
         let place =
             |id: BufferId| Ok(if id.0 == 0 { Where::Fixed(0x1000) } else { Where::Arena(256) });
-        let Action::Launch { function, grid, words, patches } =
-            action(&launch, &[], &place).unwrap()
+        let mut sizes = vec![0; 32];
+        let Action::Launch { function, blocks, words, patches } =
+            action(&launch, &[5], &place, &mut sizes).unwrap()
         else {
             panic!("no launch")
         };
-        assert_eq!((function, grid), (3, [2, 1, 1]));
-        assert_eq!(words, [0x1010, 0, 1 << 40, 0x7_ffff_ffff, 9]);
-        assert!(matches!(patches.as_slice(), [(1, Where::Arena(256))]));
-        let empty = Launch { grid: [Dim::ONE, Dim::ZERO, Dim::ONE], ..launch };
-        let empty = action(&empty, &[], &place).unwrap();
-        assert!(matches!(empty, Action::Launch { grid: [1, 0, 1], .. }));
+        assert_eq!((function, blocks), (3, Blocks::Exactly(2)));
+        assert_eq!(words, [0, 0x1000, 0, 1 << 40, 0x7_ffff_ffff, 9]);
+        assert!(matches!(patches.as_slice(), [(0, Where::Sizes(32)), (2, Where::Arena(256))]));
+        assert_eq!(sizes[32..], [5u64, 6 | 7 << 32].map(u64::to_le_bytes).concat());
+        let varying = Launch { blocks: n, ..launch };
+        let varying = action(&varying, &[0], &place, &mut sizes).unwrap();
+        assert!(matches!(varying, Action::Launch { blocks: Blocks::AtLeast(0), .. }));
     }
 }

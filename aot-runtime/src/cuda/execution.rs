@@ -147,17 +147,20 @@ impl<'r> Execution<'r> {
     /// Launches everything, waiting where a size is read.
     fn steps(&mut self, outputs: &mut [OutputRef<'_>], staging: &Staging) -> Result<()> {
         let model = self.model;
-        let (first, rest) = whole_steps(&model.program().steps, self.sizes.atoms());
+        let all = model.program().steps.as_slice();
         let evaluated = match self.sizes.launches.get() {
             Some(evaluated) => evaluated,
             None => {
+                let (first, _) = whole_steps(all, self.sizes.atoms());
                 let evaluated = model.evaluate(&self.layout, first, self.sizes.atoms())?;
                 self.sizes.launches.get_or_init(|| evaluated)
             }
         };
+        let rest = &all[evaluated.steps..];
         let upload = self.context.upload(staging.inputs.clone());
         if rest.is_empty() {
             let download = self.context.download(staging.outputs.clone());
+            self.context.sizes.put(&self.stream, evaluated)?;
             let places = self.context.places(&self.inputs, &self.outputs);
             let run = Run { upload, download, ..model.whole(evaluated, places) };
             return self.context.replays.run(model.gpu(), &self.stream, &run);
@@ -244,7 +247,8 @@ impl<'r> Execution<'r> {
         Ok(self.context.byte() != 0)
     }
 
-    fn submit(&self, evaluated: &Evaluated, upload: Option<Transfer>) -> Result<()> {
+    fn submit(&mut self, evaluated: &Evaluated, upload: Option<Transfer>) -> Result<()> {
+        self.context.sizes.put(&self.stream, evaluated)?;
         let places = self.context.places(&self.inputs, &self.outputs);
         Run { upload, ..self.model.whole(evaluated, places) }.submit(&self.stream)
     }
@@ -279,7 +283,7 @@ impl<'r> Execution<'r> {
         outputs: &mut [OutputRef<'_>],
         staging: &Staging,
     ) -> Result<()> {
-        let done = self.stream.record()?;
+        let done = self.context.record(&self.stream)?;
         self.context.last = Some(done.clone());
         for input in inputs {
             if let InputData::Device(Memory::Cuda(shared)) = &input.data {

@@ -127,7 +127,7 @@ pub(super) fn used(target: &Target, steps: &[Step]) -> HashSet<BufferId> {
             Step::Launch(n) => {
                 let variants = target.launches.get(*n as usize).into_iter().flatten();
                 for arg in variants.flat_map(|launch| &launch.args) {
-                    if let LaunchArg::Buffer(id, _) = arg {
+                    if let LaunchArg::Buffer(id) = arg {
                         out.insert(*id);
                     }
                 }

@@ -8,6 +8,7 @@ mod load;
 mod model;
 mod replay;
 mod shared;
+mod sizes_table;
 
 pub(crate) use driver::{Gpu, Stream};
 pub(crate) use evaluate::Evaluated;

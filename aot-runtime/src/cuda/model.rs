@@ -39,6 +39,8 @@ pub(super) struct Resources {
     pub(super) fixed: HashMap<BufferId, u64>,
     /// Offsets in the zeroed scratch of each execution context.
     pub(super) scratch: HashMap<BufferId, u64>,
+    /// Offsets in the arena, by plan.
+    pub(super) arenas: Vec<HashMap<BufferId, u64>>,
     scratch_bytes: usize,
     blocks: Vec<Block>,
 }
@@ -83,11 +85,13 @@ impl CudaModel {
         let mut fixed: HashMap<BufferId, u64> =
             address(&kept_block, &kept_places).into_iter().collect();
         fixed.extend(address(&passing_block, &passing_places));
+        let arenas = program.plans.iter().map(|p| p.offsets.iter().copied().collect()).collect();
+        let blocks = vec![kept_block];
         let mut model = Self {
             gpu: gpu.clone(),
             target,
             functions,
-            resources: Resources { fixed, scratch, scratch_bytes, blocks: vec![kept_block] },
+            resources: Resources { fixed, scratch, arenas, scratch_bytes, blocks },
             contexts: Mutex::new(Vec::new()),
             program,
         };
@@ -95,8 +99,10 @@ impl CudaModel {
         let atoms: Vec<i64> = model.program.symbols.iter().map(|(_, s)| s.lo).collect();
         let layout = Layout::new(&model.program, &model.resources, &atoms);
         let prepare = model.evaluate(&layout, &model.program.prepare, &atoms)?;
-        let context = Context::new(gpu, model.resources.scratch_bytes)?;
+        let mut context = Context::new(gpu, model.resources.scratch_bytes)?;
         context.stream.synchronize()?;
+        let stream = context.stream.clone();
+        context.sizes.put(&stream, &prepare)?;
         model.whole(&prepare, context.places(&[], &[])).submit(&context.stream)?;
         context.stream.synchronize()?;
         model.give_back(context)?;

@@ -9,10 +9,11 @@ use super::Gpu;
 use super::Stream;
 use super::context::Places;
 use super::driver::{Function, Graph, GraphBuilder, Transfer, Work, execute};
-use super::evaluate::{Action, Evaluated};
+use super::evaluate::{Action, Blocks, Evaluated};
 use crate::Result;
 
-/// Graphs that a context keeps: as many different sizes can take turns without a node being changed.
+/// Graphs that a context keeps: one for each number of nodes, as inputs and outputs are on the host or on the GPU, and
+/// loops are short or long.
 const KEPT: usize = 4;
 /// With fewer launches a graph is no faster.
 const WORTH_A_GRAPH: usize = 2;
@@ -33,41 +34,60 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Hands out all work in order, numbered.
-    fn each(&self, mut take: impl FnMut(usize, &Work<'_>) -> Result<()>) -> Result<()> {
+    /// Hands out all work in order, numbered, and whether a launch may have more blocks.
+    fn each(&self, mut take: impl FnMut(usize, &Work<'_>, bool) -> Result<()>) -> Result<()> {
         let mut number = 0;
-        let mut give = |work: &Work<'_>| {
+        let mut give = |work: &Work<'_>, more: bool| {
             number += 1;
-            take(number - 1, work)
+            take(number - 1, work, more)
         };
         if let Some(upload) = self.upload {
-            give(&Work::Copy(upload))?;
+            give(&Work::Copy(upload), false)?;
         }
         let mut patched: Vec<u64> = Vec::new();
         for action in &self.evaluated.actions {
             match action {
-                Action::Launch { function, grid, words, patches } => {
+                Action::Launch { function, blocks, words, patches } => {
                     patched.clear();
                     patched.extend_from_slice(words);
                     for (word, place) in patches {
                         patched[*word] = patched[*word].wrapping_add(self.places.address(*place));
                     }
                     let function = &self.functions[*function];
-                    give(&Work::Launch { function, grid: *grid, arguments: &patched })?;
+                    let (blocks, more) = match *blocks {
+                        Blocks::Exactly(n) => (n, false),
+                        Blocks::AtLeast(n) => (n, true),
+                    };
+                    give(&Work::Launch { function, blocks, arguments: &patched }, more)?;
                 }
                 Action::Copy { from, to, bytes } => {
                     let (from, to) = (self.places.address(*from), self.places.address(*to));
-                    give(&Work::Copy(Transfer::Within { from, to, bytes: *bytes }))?;
+                    give(&Work::Copy(Transfer::Within { from, to, bytes: *bytes }), false)?;
                 }
             }
         }
-        self.download.map_or(Ok(()), |download| give(&Work::Copy(download)))
+        self.download.map_or(Ok(()), |download| give(&Work::Copy(download), false))
+    }
+
+    /// Whether a run did the same work at the same places.
+    fn is(&self, other: &Identity) -> bool {
+        other.evaluated == self.evaluated.id
+            && other.transfers == (self.upload, self.download)
+            && self.places.all().eq(other.places.iter().copied())
+    }
+
+    fn identity(&self) -> Identity {
+        Identity {
+            evaluated: self.evaluated.id,
+            transfers: (self.upload, self.download),
+            places: self.places.all().collect(),
+        }
     }
 
     /// Puts the work into a stream piece by piece.
     pub(super) fn submit(&self, stream: &Stream) -> Result<()> {
         // SAFETY: what `Run` says of its arguments and addresses.
-        self.each(|_, work| unsafe { execute(stream, work) })
+        self.each(|_, work, _| unsafe { execute(stream, work) })
     }
 }
 
@@ -77,7 +97,7 @@ pub(super) struct Replays {
     kept: Vec<Replay>,
     /// Whether the context has had a run.
     used: bool,
-    /// The sizes of the last run, see [`Evaluated::id`].
+    /// What the last run evaluated, see [`Evaluated::id`].
     last: u64,
 }
 
@@ -86,9 +106,18 @@ struct Replay {
     graph: Graph,
     /// What the nodes do now.
     nodes: Vec<Node>,
-    transfers: (bool, bool),
-    /// The sizes that it ran last, see [`Evaluated::id`].
-    sizes: u64,
+    /// What it ran last.
+    last: Identity,
+}
+
+/// All that the nodes of a run follow from.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    /// See [`Evaluated::id`].
+    evaluated: u64,
+    /// The upload and the download.
+    transfers: (Option<Transfer>, Option<Transfer>),
+    places: Vec<u64>,
 }
 
 /// A node's work, to be compared.
@@ -97,7 +126,7 @@ enum Node {
     /// The kernel is told by the address of its [`Function`].
     Launch {
         function: usize,
-        grid: [u32; 3],
+        blocks: u32,
         arguments: Vec<u64>,
     },
     Copy(Transfer),
@@ -106,21 +135,25 @@ enum Node {
 impl Node {
     fn of(work: &Work<'_>) -> Self {
         match work {
-            Work::Launch { function, grid, arguments } => Self::Launch {
+            Work::Launch { function, blocks, arguments } => Self::Launch {
                 function: identity(function),
-                grid: *grid,
+                blocks: *blocks,
                 arguments: arguments.to_vec(),
             },
             Work::Copy(copy) => Self::Copy(*copy),
         }
     }
 
-    fn does(&self, work: &Work<'_>) -> bool {
+    /// Whether it does this work, with so many blocks or with as many as cost next to nothing more.
+    fn does(&self, work: &Work<'_>, more: bool) -> bool {
         match (self, work) {
             (
-                Self::Launch { function, grid, arguments },
-                Work::Launch { function: f, grid: g, arguments: a },
-            ) => *function == identity(f) && grid == g && arguments == a,
+                Self::Launch { function, blocks, arguments },
+                Work::Launch { function: f, blocks: needed, arguments: a },
+            ) => {
+                let enough = blocks == needed || (more && has_room(*blocks, *needed));
+                enough && *function == identity(f) && arguments == a
+            }
             (Self::Copy(now), Work::Copy(copy)) => now == copy,
             _ => false,
         }
@@ -140,30 +173,21 @@ impl Replays {
         if !std::mem::replace(&mut self.used, true) || run.evaluated.actions.len() < WORTH_A_GRAPH {
             return run.submit(stream);
         }
-        let transfers = (run.upload.is_some(), run.download.is_some());
-        let count =
-            run.evaluated.actions.len() + usize::from(transfers.0) + usize::from(transfers.1);
-        let fits = |r: &Replay| r.transfers == transfers && r.nodes.len() == count;
-        let same = |r: &Replay| fits(r) && r.sizes == run.evaluated.id;
-        // With another number of nodes a new graph is needed, which is worth it if there is a second such run.
-        let again = std::mem::replace(&mut self.last, run.evaluated.id) == run.evaluated.id;
-        if run.evaluated.varies && !again && !self.kept.iter().any(same) {
-            return run.submit(stream);
-        }
-        let at = self.kept.iter().position(same).or_else(|| {
-            let full = self.kept.len() >= KEPT;
-            full.then(|| self.kept.iter().rposition(fits)).flatten()
-        });
-        match at {
-            // A graph whose change fails half-way is not put back.
-            Some(at) => {
-                let mut replay = self.kept.remove(at);
-                replay.change(run)?;
-                self.kept.insert(0, replay);
-            }
-            None => {
-                self.kept.truncate(KEPT - 1);
-                self.kept.insert(0, Replay::new(gpu, run, transfers)?);
+        if self.kept.first().is_none_or(|replay| !run.is(&replay.last)) {
+            // With another number of nodes a new graph is needed, which is worth it if there is a second such run.
+            let again = std::mem::replace(&mut self.last, run.evaluated.id) == run.evaluated.id;
+            match self.kept.iter().position(|replay| replay.fits(run)) {
+                // A graph whose change fails half-way is not put back.
+                Some(at) => {
+                    let mut replay = self.kept.remove(at);
+                    replay.change(run)?;
+                    self.kept.insert(0, replay);
+                }
+                None if run.evaluated.varies && !again => return run.submit(stream),
+                None => {
+                    self.kept.truncate(KEPT - 1);
+                    self.kept.insert(0, Replay::new(gpu, run)?);
+                }
             }
         }
         // SAFETY: what `Run` says of its arguments and addresses; the graph does the run's work.
@@ -172,28 +196,78 @@ impl Replays {
 }
 
 impl Replay {
-    fn new(gpu: &Arc<Gpu>, run: &Run<'_>, transfers: (bool, bool)) -> Result<Self> {
+    fn new(gpu: &Arc<Gpu>, run: &Run<'_>) -> Result<Self> {
         let mut builder = GraphBuilder::new(gpu)?;
         let mut nodes = Vec::with_capacity(run.evaluated.actions.len() + 2);
-        run.each(|_, work| {
-            nodes.push(Node::of(work));
-            builder.push(work)
+        run.each(|_, work, more| {
+            let work = roomy(work, more);
+            nodes.push(Node::of(&work));
+            builder.push(&work)
         })?;
         let graph = builder.finish()?;
-        Ok(Self { graph, nodes, transfers, sizes: run.evaluated.id })
+        Ok(Self { graph, nodes, last: run.identity() })
+    }
+
+    /// Whether it can be changed to do the run's work.
+    fn fits(&self, run: &Run<'_>) -> bool {
+        let (up, down) = self.last.transfers;
+        let (up, down) = (up.is_some(), down.is_some());
+        let count = run.evaluated.actions.len() + usize::from(up) + usize::from(down);
+        (up, down) == (run.upload.is_some(), run.download.is_some()) && self.nodes.len() == count
     }
 
     /// Makes the nodes do the run's work.
     fn change(&mut self, run: &Run<'_>) -> Result<()> {
+        if run.is(&self.last) {
+            return Ok(());
+        }
         let Self { graph, nodes, .. } = self;
-        run.each(|n, work| {
-            if !nodes[n].does(work) {
-                graph.set(n, work)?;
-                nodes[n] = Node::of(work);
+        run.each(|n, work, more| {
+            if !nodes[n].does(work, more) {
+                let work = roomy(work, more);
+                graph.set(n, &work)?;
+                nodes[n] = Node::of(&work);
             }
             Ok(())
         })?;
-        self.sizes = run.evaluated.id;
+        self.last = run.identity();
         Ok(())
+    }
+}
+
+/// The work as a node has it: with room for a few more blocks, so that the next sizes need no change.
+fn roomy<'a>(work: &Work<'a>, more: bool) -> Work<'a> {
+    match *work {
+        Work::Launch { function, blocks, arguments } if more => {
+            let blocks = blocks.max(1);
+            let step = (blocks.next_power_of_two() / 16).max(FEW_BLOCKS);
+            let blocks = blocks.checked_next_multiple_of(step).unwrap_or(blocks);
+            Work::Launch { function, blocks, arguments }
+        }
+        Work::Launch { function, blocks, arguments } => {
+            Work::Launch { function, blocks, arguments }
+        }
+        Work::Copy(copy) => Work::Copy(copy),
+    }
+}
+
+/// Blocks that are always given beyond those that are needed.
+const FEW_BLOCKS: u32 = 32;
+/// Surplus blocks that a launch keeps: leaving costs each 0.65 ns (docs/spikes.md).
+const IDLE_BLOCKS: u32 = 512;
+
+/// Whether a launch of so many blocks may stay as it is where another number is needed.
+fn has_room(blocks: u32, needed: u32) -> bool {
+    needed <= blocks && blocks - needed <= IDLE_BLOCKS.max(needed / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_keep_their_blocks_while_the_surplus_is_cheap() {
+        assert!(has_room(64, 64) && has_room(64, 0) && has_room(9000, 8000));
+        assert!(!has_room(64, 65) && !has_room(1000, 400) && !has_room(9001, 8000));
     }
 }

@@ -54,6 +54,7 @@ impl Shared {
         /// Events beyond this many are waited for, oldest first.
         const KEPT: usize = 16;
         let mut order = self.order.lock().map_err(poisoned)?;
+        order.read.retain(|earlier| !event.follows(earlier));
         if order.read.len() >= KEPT {
             order.read.remove(0).synchronize()?;
         }

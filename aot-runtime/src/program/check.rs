@@ -1,6 +1,6 @@
 //! Whether a program read from a file refers only to what it has.
 
-use super::{BufferId, InPlace, LaunchArg, MemoryPlan, Place, Program, Step, Target};
+use super::{BufferId, InPlace, LaunchArg, LaunchSize, MemoryPlan, Place, Program, Step, Target};
 use aot_ir::dim::{Atom, Cond};
 use aot_ir::{DType, Dim, SymId};
 use std::collections::HashSet;
@@ -127,20 +127,18 @@ impl Program {
             Step::Launch(n) => {
                 let all = self.targets.iter().flat_map(|target| &target.launches[*n as usize]);
                 for launch in all {
-                    self.check_known(known, &launch.grid, what)?;
+                    self.check_known(known, [&launch.blocks], what)?;
+                    let sizes = launch.sizes.iter().map(|size| match size {
+                        LaunchSize::I64(dim) | LaunchSize::I32(dim) => dim,
+                    });
+                    self.check_known(known, sizes, what)?;
                     self.check_known(known, in_cond(&launch.when), what)?;
                     for arg in &launch.args {
-                        match arg {
-                            LaunchArg::Buffer(id, dim) => {
-                                self.check_known(known, [dim], what)?;
-                                // The arena has room for the greatest length; loops write what is not yet that long.
-                                if self.buffers[id.0 as usize].place != Place::Arena {
-                                    self.check_length(known, *id)?;
-                                }
-                            }
-                            LaunchArg::I64(dim) | LaunchArg::I32(dim) => {
-                                self.check_known(known, [dim], what)?;
-                            }
+                        // The arena has room for the greatest length; loops write what is not yet that long.
+                        if let LaunchArg::Buffer(id) = arg
+                            && self.buffers[id.0 as usize].place != Place::Arena
+                        {
+                            self.check_length(known, *id)?;
                         }
                     }
                 }
@@ -234,7 +232,7 @@ impl Program {
                     return Err(format!("{} has a launch of no sane kernel", target.arch));
                 }
                 for arg in &launch.args {
-                    if let LaunchArg::Buffer(id, _) = arg {
+                    if let LaunchArg::Buffer(id) = arg {
                         self.check_buffer(*id)?;
                     }
                 }
@@ -269,8 +267,9 @@ mod tests {
         let launch = Launch {
             when: Cond::always(),
             kernel: 0,
-            grid: [size.clone(), Dim::ONE, Dim::ONE],
-            args: vec![LaunchArg::Buffer(BufferId(1), Dim::ZERO)],
+            blocks: size.clone(),
+            args: vec![LaunchArg::Buffer(BufferId(1))],
+            sizes: Vec::new(),
         };
         let kernel =
             super::super::KernelRef { entry: "k".into(), key: [0; 32], threads: 32, shared: 0 };
@@ -314,7 +313,7 @@ mod tests {
             "input `x` has a size that nothing gave before",
         );
         let shorter = |p: &mut Program| {
-            p.targets[0].launches[0][0].grid = [Dim::ONE, Dim::ONE, Dim::ONE];
+            p.targets[0].launches[0][0].blocks = Dim::ONE;
             p.steps.reverse();
         };
         says(&shorter, "the length of buffer 1 has a size that nothing gave before");

@@ -1,15 +1,15 @@
 //! Whether a memory plan keeps what is alive together apart.
 
-use super::{BufferId, LaunchArg, MemoryPlan, Place, Program, Step};
+use super::{BufferId, LaunchArg, Place, Program, Step};
 use std::collections::BTreeMap;
 
 /// Places in the order of a run at which a buffer is first and last needed, both inclusive.
 type Life = (usize, usize);
 
 impl Program {
-    /// The plan for sizes given by the symbols' atoms: the first whose bounds hold them.
-    pub fn plan_for(&self, atoms: &[i64]) -> Option<&MemoryPlan> {
-        self.plans.iter().find(|plan| plan.bounds.iter().zip(atoms).all(|(b, atom)| atom <= b))
+    /// Which plan is for sizes given by the symbols' atoms: the first whose bounds hold them.
+    pub fn plan_for(&self, atoms: &[i64]) -> Option<usize> {
+        self.plans.iter().position(|plan| plan.bounds.iter().zip(atoms).all(|(b, atom)| atom <= b))
     }
 
     /// Checks that at sizes given by the symbols' atoms every buffer of the arena lies within it, and that no two
@@ -22,6 +22,7 @@ impl Program {
     pub fn check_memory(&self, atoms: &[i64]) -> Result<(), String> {
         let lives = self.lives();
         let plan = self.plan_for(atoms).ok_or("no memory plan holds these sizes")?;
+        let plan = &self.plans[plan];
         let offsets: BTreeMap<BufferId, u64> = plan.offsets.iter().copied().collect();
         let mut placed = Vec::with_capacity(lives.len());
         for (&id, &life) in &lives {
@@ -94,7 +95,7 @@ impl Program {
                 Step::Launch(n) => {
                     let all = self.targets.iter().flat_map(|target| &target.launches[*n as usize]);
                     for arg in all.flat_map(|launch| &launch.args) {
-                        if let LaunchArg::Buffer(id, _) = arg {
+                        if let LaunchArg::Buffer(id) = arg {
                             order.touches.push((*id, at));
                         }
                     }
@@ -125,7 +126,7 @@ struct Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Buffer, InPlace, Launch, Loop, Target};
+    use super::super::{Buffer, InPlace, Launch, Loop, MemoryPlan, Target};
     use super::*;
     use aot_ir::dim::Cond;
     use aot_ir::{Arch, DType, Dim, Symbol, Symbols};
@@ -137,9 +138,9 @@ mod tests {
         let buffer = Buffer { dtype: DType::F32, elements: symbols.dim(n), place: Place::Arena };
         let id = |i: usize| BufferId(i as u32);
         let launch = |i: usize| {
-            let args = [id(i), id(i + 1)].map(|id| LaunchArg::Buffer(id, Dim::ZERO));
-            let grid = [Dim::ONE, Dim::ONE, Dim::ONE];
-            vec![Launch { when: Cond::always(), kernel: 0, grid, args: args.to_vec() }]
+            let args = [id(i), id(i + 1)].map(LaunchArg::Buffer).to_vec();
+            let (when, sizes) = (Cond::always(), Vec::new());
+            vec![Launch { when, kernel: 0, blocks: Dim::ONE, args, sizes }]
         };
         let count = offsets.len() - 1;
         let placed = offsets.iter().enumerate().map(|(i, offset)| (id(i), *offset));

@@ -231,18 +231,32 @@ pub struct Launch {
     pub when: Cond,
     /// Index into [`Target::kernels`].
     pub kernel: u32,
-    /// Blocks per axis; nothing is launched if one is 0.
-    pub grid: [Dim; 3],
-    /// Arguments: packed into one structure in this order, each naturally aligned.
+    /// Blocks that have something to do. If this is not constant, any more may be launched: they leave at once.
+    pub blocks: Dim,
+    /// What the kernel takes by value: packed into one structure in this order, each naturally aligned.
     pub args: Vec<LaunchArg>,
+    /// What the kernel reads from memory: packed alike, to a multiple of 16 bytes.
+    pub sizes: Vec<LaunchSize>,
 }
 
 /// An argument of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LaunchArg {
-    /// A buffer's address plus a number of bytes.
-    Buffer(BufferId, Dim),
+    /// The address of the launch's sizes, a multiple of 16.
+    Sizes,
+    /// A buffer's address.
+    Buffer(BufferId),
+    /// A 64-bit integer.
+    I64(i64),
+    /// A 32-bit integer.
+    I32(i32),
+}
+
+/// A size that a kernel reads from memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum LaunchSize {
     /// A 64-bit integer.
     I64(Dim),
     /// A 32-bit integer.

@@ -3,14 +3,13 @@
 use super::LowerError;
 use super::arena::plan_arena;
 use super::plan::{BufferKind, Plan};
-use aot_ir::dim::Cond;
 use aot_ir::{Arch, DType, Dim, Scope, Symbols};
 use aot_kernels::group::Group;
-use aot_kernels::{Arg, Kernel, KernelError};
+use aot_kernels::{Arg, Kernel, KernelError, Size};
 use aot_runtime::artifact::WeightsLayout;
 use aot_runtime::program::{
-    Buffer, BufferId, InPlace, KernelRef, Launch, LaunchArg, Loop, MemoryPlan, Place, Port,
-    Program, Step, Target, Weight,
+    Buffer, BufferId, InPlace, KernelRef, Launch, LaunchArg, LaunchSize, Loop, MemoryPlan, Place,
+    Port, Program, Step, Target, Weight,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -267,11 +266,12 @@ impl Assembly<'_> {
             Ok(match arg {
                 Arg::Pointer(operand) => {
                     let buffer = group.operands[operand.index()].buffer;
-                    LaunchArg::Buffer(self.numbers[&buffer], Dim::ZERO)
+                    LaunchArg::Buffer(self.numbers[&buffer])
                 }
-                Arg::Scratch(bytes) => LaunchArg::Buffer(self.scratch(bytes), Dim::ZERO),
-                Arg::I64(dim) => LaunchArg::I64(dim.clone()),
-                Arg::I32(dim) => LaunchArg::I32(dim.clone()),
+                Arg::Scratch(bytes) => LaunchArg::Buffer(self.scratch(bytes)),
+                Arg::Sizes => LaunchArg::Sizes,
+                Arg::I64(number) => LaunchArg::I64(*number),
+                Arg::I32(number) => LaunchArg::I32(*number),
                 other => {
                     let reason = format!("kernel argument {other:?} is unknown");
                     return Err(LowerError::internal(&group.label, &reason));
@@ -279,8 +279,19 @@ impl Assembly<'_> {
             })
         });
         let args = args.collect::<Result<_, _>>()?;
-        let when: Cond = kernel.when.clone();
-        Ok(Launch { when, kernel: 0, grid: kernel.grid.clone(), args })
+        let sizes = kernel.sizes.iter().map(|size| {
+            Ok(match size {
+                Size::I64(dim) => LaunchSize::I64(dim.clone()),
+                Size::I32(dim) => LaunchSize::I32(dim.clone()),
+                other => {
+                    let reason = format!("the kernel's size {other:?} is unknown");
+                    return Err(LowerError::internal(&group.label, &reason));
+                }
+            })
+        });
+        let sizes = sizes.collect::<Result<_, _>>()?;
+        let (when, blocks) = (kernel.when.clone(), kernel.blocks.clone());
+        Ok(Launch { when, kernel: 0, blocks, args, sizes })
     }
 
     fn scratch(&mut self, bytes: &Dim) -> BufferId {

@@ -8,7 +8,7 @@ use crate::contraction::side::{bind_place, body, place, side};
 use crate::group::{Anchor, Attention, Group, MathType};
 use crate::kernel::{Kernel, KernelError};
 use aot_ir::dim::{Cond, VarId};
-use aot_ir::{Arch, DType, Dim, Symbols};
+use aot_ir::{Arch, DType, Symbols};
 use std::fmt::Write;
 
 const ENTRY: &str = "aot_attention";
@@ -88,25 +88,26 @@ pub fn kernels(group: &Group, symbols: &Symbols, arch: Arch) -> Result<Vec<Kerne
     let Some(Schedule { headers, engine, name, rows, threads, shared }) = schedule else {
         return Err(e.unsupported("heads are too wide for this architecture's shared memory"));
     };
-    let source = format!(
-        "{}{headers}{}{problem}extern \"C\" __global__ void __launch_bounds__({threads}) \
-         {ENTRY}(const __grid_constant__ Args p) {{\n  extern __shared__ __align__(128) char \
-         memory[];\n  {engine}::run(p, memory);\n}}\n",
-        e.prelude(),
-        e.declaration(),
-    );
     let scope = group.scope(symbols);
     let tiles = scope.ceil_div(group.extent(a.row), &i64::from(rows).into());
+    let blocks = tiles * group.volume(&a.batch);
+    e.leave_surplus(&blocks, false);
+    let body =
+        format!("  extern __shared__ __align__(128) char memory[];\n  {engine}::run(p, memory);\n");
+    let function = e.function(ENTRY, threads, &body);
+    let source = format!("{}{headers}{}{problem}{function}", e.prelude(), e.declaration());
+    let (args, sizes) = e.arguments();
     Ok(vec![Kernel {
         source,
         entry: ENTRY.to_owned(),
         options: Vec::new(),
         schedule: name,
         when: Cond::always(),
-        grid: [tiles * group.volume(&a.batch), Dim::ONE, Dim::ONE],
+        blocks,
         threads,
         shared,
-        args: e.arguments(),
+        args,
+        sizes,
     }])
 }
 

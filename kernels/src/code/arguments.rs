@@ -2,7 +2,7 @@
 
 use super::value::Int;
 use crate::group::{Operand, OperandId};
-use crate::kernel::Arg;
+use crate::kernel::{Arg, Size};
 use aot_ir::{Dim, Scope};
 use std::fmt::Write;
 
@@ -16,14 +16,17 @@ pub enum Role {
     Extent(u32),
     /// A coordinate or condition outside of loads and stores.
     Other,
+    /// The number of blocks that have something to do.
+    Blocks,
 }
 
-/// Pointers, 64-bit and 32-bit integers, in the order of first use.
+/// Pointers and constant numbers, which a kernel takes by value, and sizes, which it reads from memory: those stay from
+/// run to run, these may change.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
     pointers: Vec<Pointer>,
-    wide: Vec<(Dim, Role)>,
-    narrow: Vec<(Dim, Role)>,
+    constants: Numbers,
+    sizes: Numbers,
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +34,41 @@ struct Pointer {
     arg: Arg,
     type_name: String,
 }
+
+/// Numbers of 64 and of 32 bits, in the order of first use.
+#[derive(Clone, Debug, Default)]
+struct Numbers {
+    wide: Vec<(Dim, Role)>,
+    narrow: Vec<(Dim, Role)>,
+}
+
+impl Numbers {
+    fn is_empty(&self) -> bool {
+        self.wide.is_empty() && self.narrow.is_empty()
+    }
+
+    /// The number as a member of `p`; members' names begin with one of the letters.
+    fn member(&mut self, dim: &Dim, role: Role, wide: bool, letters: [char; 2]) -> Int {
+        let list = if wide { &mut self.wide } else { &mut self.narrow };
+        let at = list.iter().position(|(d, r)| d == dim && *r == role).unwrap_or_else(|| {
+            list.push((dim.clone(), role));
+            list.len() - 1
+        });
+        Int { text: format!("p.{}{at}", letters[usize::from(!wide)]), wide }
+    }
+
+    fn declare(&self, text: &mut String, letters: [char; 2]) {
+        for i in 0..self.wide.len() {
+            let _ = writeln!(text, "  long long {}{i};", letters[0]);
+        }
+        for i in 0..self.narrow.len() {
+            let _ = writeln!(text, "  int {}{i};", letters[1]);
+        }
+    }
+}
+
+const CONSTANTS: [char; 2] = ['l', 'i'];
+const SIZES: [char; 2] = ['m', 'n'];
 
 impl Arguments {
     /// The expression of an operand's address.
@@ -53,41 +91,87 @@ impl Arguments {
         format!("p.x{at}")
     }
 
-    /// The expression of a size: a literal for 0, 1 and -1, else an argument.
+    /// The expression of a number: a literal for 0, 1 and -1, else an argument.
     pub fn uniform(&mut self, scope: &Scope<'_>, dim: &Dim, role: Role) -> Int {
-        if let Some(c @ -1..=1) = dim.as_const() {
-            return Int::narrow(if c < 0 { "(-1)".to_owned() } else { c.to_string() });
+        match dim.as_const() {
+            Some(c @ -1..=1) => Int::narrow(if c < 0 { "(-1)".to_owned() } else { c.to_string() }),
+            Some(c) => self.constants.member(dim, role, i32::try_from(c).is_err(), CONSTANTS),
+            None => self.size(scope, dim, role),
         }
-        let range = scope.interval(dim);
-        let wide = i32::try_from(range.lo).is_err() || i32::try_from(range.hi).is_err();
-        let (list, letter) = if wide { (&mut self.wide, 'l') } else { (&mut self.narrow, 'i') };
-        let at = list.iter().position(|(d, r)| d == dim && *r == role).unwrap_or_else(|| {
-            list.push((dim.clone(), role));
-            list.len() - 1
-        });
-        Int { text: format!("p.{letter}{at}"), wide }
     }
 
-    /// `struct Args`.
+    /// The expression of a number that is read from memory even if it is constant.
+    pub fn size(&mut self, scope: &Scope<'_>, dim: &Dim, role: Role) -> Int {
+        let range = scope.interval(dim);
+        let wide = i32::try_from(range.lo).is_err() || i32::try_from(range.hi).is_err();
+        self.sizes.member(dim, role, wide, SIZES)
+    }
+
+    /// `struct Args`, and `struct Fixed` and `struct Sizes` that it is made of if there are sizes.
     pub fn declaration(&self) -> String {
-        let mut text = "struct Args {\n".to_owned();
+        let mut text = String::new();
+        if !self.sizes.is_empty() {
+            text += "struct alignas(16) Sizes {\n";
+            self.sizes.declare(&mut text, SIZES);
+            text += "};\n";
+        }
+        let _ = writeln!(text, "struct {} {{", self.parameter());
+        if !self.sizes.is_empty() {
+            text += "  const Sizes* sizes;\n";
+        }
         for (i, pointer) in self.pointers.iter().enumerate() {
             let _ = writeln!(text, "  {} x{i};", pointer.type_name);
         }
-        for i in 0..self.wide.len() {
-            let _ = writeln!(text, "  long long l{i};");
+        self.constants.declare(&mut text, CONSTANTS);
+        text += "};\n";
+        if !self.sizes.is_empty() {
+            text += "struct Args : Fixed, Sizes {};\n";
         }
-        for i in 0..self.narrow.len() {
-            let _ = writeln!(text, "  int i{i};");
-        }
-        text + "};\n"
+        text
     }
 
-    /// What to pass, in the order of the declaration.
+    /// The type of a kernel's one parameter.
+    fn parameter(&self) -> &'static str {
+        if self.sizes.is_empty() { "Args" } else { "Fixed" }
+    }
+
+    /// A kernel with this body, which reads `p`. Blocks beyond those that have something to do leave at once, where
+    /// their number is given.
+    pub fn function(&self, entry: &str, threads: u32, blocks: Option<&Int>, body: &str) -> String {
+        let parameter = self.parameter();
+        let name = if self.sizes.is_empty() { "p" } else { "fixed" };
+        let mut text = format!(
+            "extern \"C\" __global__ void __launch_bounds__({threads}) {entry}(const __grid_constant__ \
+             {parameter} {name}) {{\n"
+        );
+        if !self.sizes.is_empty() {
+            text += "  const Args p = {fixed, read_sizes(fixed.sizes)};\n";
+        }
+        if let Some(blocks) = blocks {
+            let _ = writeln!(
+                text,
+                "  if (({})blockIdx.x >= {}) return;",
+                blocks.type_name(),
+                blocks.text
+            );
+        }
+        text + body + "}\n"
+    }
+
+    /// What to pass by value, in the order of the declaration.
     pub fn list(&self) -> Vec<Arg> {
+        let number = |dim: &Dim| dim.as_const().unwrap_or_default();
+        let sizes = (!self.sizes.is_empty()).then_some(Arg::Sizes);
         let pointers = self.pointers.iter().map(|p| p.arg.clone());
-        let wide = self.wide.iter().map(|(d, _)| Arg::I64(d.clone()));
-        let narrow = self.narrow.iter().map(|(d, _)| Arg::I32(d.clone()));
-        pointers.chain(wide).chain(narrow).collect()
+        let wide = self.constants.wide.iter().map(|(d, _)| Arg::I64(number(d)));
+        let narrow = self.constants.narrow.iter().map(|(d, _)| Arg::I32(number(d) as i32));
+        sizes.into_iter().chain(pointers).chain(wide).chain(narrow).collect()
+    }
+
+    /// What to have in memory, in the order of the declaration.
+    pub fn sizes(&self) -> Vec<Size> {
+        let wide = self.sizes.wide.iter().map(|(d, _)| Size::I64(d.clone()));
+        let narrow = self.sizes.narrow.iter().map(|(d, _)| Size::I32(d.clone()));
+        wide.chain(narrow).collect()
     }
 }

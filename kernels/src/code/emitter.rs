@@ -6,11 +6,10 @@ use super::dependencies::{Dependencies, Uses};
 use super::prelude::Part;
 use super::value::{Int, Value};
 use crate::group::{ExprId, Group, OperandId};
-use crate::kernel::{Arg, KernelError};
+use crate::kernel::{Arg, Kernel, KernelError, Size};
 use aot_ir::dim::{Cond, VarId};
 use aot_ir::{DType, Dim, Scope, Symbols};
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write;
 
 /// What a failed emission gives.
 pub type Emit<T> = Result<T, KernelError>;
@@ -37,6 +36,8 @@ pub struct Emitter<'a> {
     arguments: Arguments,
     parts: BTreeSet<Part>,
     written: Vec<bool>,
+    /// The number of blocks that have something to do.
+    surplus: Option<Int>,
     text: String,
     depth: usize,
     layers: Vec<Layer>,
@@ -77,6 +78,7 @@ impl<'a> Emitter<'a> {
             arguments: Arguments::default(),
             parts: BTreeSet::new(),
             written,
+            surplus: None,
             text: String::new(),
             depth: 1,
             layers: vec![Layer::default()],
@@ -325,29 +327,49 @@ impl<'a> Emitter<'a> {
         self.parts.iter().map(|p| p.text()).collect()
     }
 
-    /// The declaration of `struct Args`, as it is now.
+    /// Has more blocks than these leave at once. Constant numbers are launched as they are, unless the same text is
+    /// for launches of which another's varies.
+    pub fn leave_surplus(&mut self, blocks: &Dim, varies: bool) {
+        if blocks.as_const().is_none() || varies {
+            self.surplus = Some(self.arguments.size(&self.scope, blocks, Role::Blocks));
+        }
+    }
+
+    /// The declarations of its arguments, as they are now.
     pub fn declaration(&self) -> String {
         self.arguments.declaration()
     }
 
-    /// The arguments, as they are now, in the order of `struct Args`.
-    pub fn arguments(&self) -> Vec<Arg> {
-        self.arguments.list()
+    /// A kernel with this body, which reads the members of `p`.
+    pub fn function(&self, entry: &str, threads: u32, body: &str) -> String {
+        self.arguments.function(entry, threads, self.surplus.as_ref(), body)
     }
 
-    /// The whole text of a kernel whose body is everything that was emitted.
-    pub fn finish(mut self, entry: &str, threads: u32) -> (String, Vec<Arg>) {
+    /// What to pass by value and what to have in memory, as it is now.
+    pub fn arguments(&self) -> (Vec<Arg>, Vec<Size>) {
+        (self.arguments.list(), self.arguments.sizes())
+    }
+
+    /// A kernel whose body is everything that was emitted, on so many blocks.
+    pub fn finish(mut self, entry: &str, threads: u32, blocks: Dim, schedule: String) -> Kernel {
         while self.layers.len() > 1 {
             self.close();
         }
         self.require(Part::Base);
-        let mut text = self.prelude() + &self.declaration();
-        let _ = writeln!(
-            text,
-            "extern \"C\" __global__ void __launch_bounds__({threads}) {entry}(const __grid_constant__ \
-             Args p) {{\n{}}}",
-            self.text
-        );
-        (text, self.arguments())
+        self.leave_surplus(&blocks, false);
+        let function = self.function(entry, threads, &self.text);
+        let (args, sizes) = self.arguments();
+        Kernel {
+            source: self.prelude() + &self.declaration() + &function,
+            entry: entry.to_owned(),
+            options: Vec::new(),
+            schedule,
+            when: Cond::always(),
+            blocks,
+            threads,
+            shared: 0,
+            args,
+            sizes,
+        }
     }
 }

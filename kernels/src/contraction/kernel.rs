@@ -33,34 +33,16 @@ pub fn kernels(group: &Group, symbols: &Symbols, arch: Arch) -> Result<Vec<Kerne
     chosen
         .into_iter()
         .map(|choice| {
-            let Text { source, args, shared, name } = text(&group, c, symbols, math, &choice)?;
-            let grid = match choice.tile {
+            let blocks = match choice.tile {
                 Some(tile) if !choice.is_few => blocks(&scope, tile, [&batch, &m, &n]),
                 _ => few_blocks(&scope, &batch, &n),
             };
-            Ok(Kernel {
-                source,
-                entry: ENTRY.to_owned(),
-                options: Vec::new(),
-                schedule: name,
-                when: choice.when,
-                grid: [grid, Dim::ONE, Dim::ONE],
-                threads: threads(choice.tile),
-                shared,
-                args,
-            })
+            kernel(&group, c, symbols, math, &choice, blocks)
         })
         .collect()
 }
 
 const ENTRY: &str = "aot_contraction";
-
-struct Text {
-    source: String,
-    args: Vec<crate::kernel::Arg>,
-    shared: u32,
-    name: String,
-}
 
 /// Threads of a block; without a tile, those of few rows.
 fn threads(tile: Option<Tile>) -> u32 {
@@ -71,13 +53,14 @@ fn threads(tile: Option<Tile>) -> u32 {
     }
 }
 
-fn text(
+fn kernel(
     group: &Group,
     c: &Contraction,
     symbols: &Symbols,
     math: MathType,
     choice: &Choice,
-) -> Emit<Text> {
+    blocks: Dim,
+) -> Emit<Kernel> {
     let mut e = Emitter::new(group, symbols);
     let left = Side { rows: c.m.clone(), steps: c.k.clone(), element: c.a };
     let right = Side { rows: c.n.clone(), steps: c.k.clone(), element: c.b };
@@ -90,6 +73,9 @@ fn text(
     };
     e.require(Part::Base);
     e.require(Part::Types);
+    // One text may be for several choices, whose numbers of blocks may vary or not.
+    let varies = [&c.batch, &c.m, &c.n].iter().any(|vars| group.volume(vars).as_const().is_none());
+    e.leave_surplus(&blocks, varies);
     let mut problem = String::from("struct Problem {\n");
     for (name, vars) in [("m", &c.m), ("n", &c.n), ("k", &c.k)] {
         let extent = volume(&mut e, vars)?;
@@ -122,13 +108,9 @@ fn text(
     if choice.few {
         headers += include_str!("../../cuda/contraction_few.cuh");
     }
-    let source = format!(
-        "{}{headers}{}{problem}extern \"C\" __global__ void __launch_bounds__({threads}) \
-         {ENTRY}(const __grid_constant__ Args p) {{\n  extern __shared__ __align__(128) char \
-         memory[];\n  {call}\n}}\n",
-        e.prelude(),
-        e.declaration(),
-    );
+    let body = format!("  extern __shared__ __align__(128) char memory[];\n  {call}\n");
+    let function = e.function(ENTRY, threads, &body);
+    let source = format!("{}{headers}{}{problem}{function}", e.prelude(), e.declaration());
     let few = few_bytes(threads, dtype);
     let shared = match choice.tile {
         Some(tile) => {
@@ -136,7 +118,19 @@ fn text(
         }
         None => few,
     };
-    Ok(Text { source, args: e.arguments(), shared, name })
+    let (args, sizes) = e.arguments();
+    Ok(Kernel {
+        source,
+        entry: ENTRY.to_owned(),
+        options: Vec::new(),
+        schedule: name,
+        when: choice.when.clone(),
+        blocks,
+        threads,
+        shared,
+        args,
+        sizes,
+    })
 }
 
 /// The number of a side's rows, or of the elements that are summed.

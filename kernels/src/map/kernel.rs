@@ -4,7 +4,7 @@ use super::lanes;
 use crate::code::{Emit, Emitter, Int, Role};
 use crate::group::{Anchor, Group};
 use crate::kernel::{Kernel, KernelError};
-use aot_ir::dim::{Cond, VarId};
+use aot_ir::dim::VarId;
 use aot_ir::{Arch, Dim, Symbols};
 
 /// Threads per block.
@@ -53,18 +53,8 @@ pub fn kernels(group: &Group, symbols: &Symbols, _arch: Arch) -> Result<Vec<Kern
     }
 
     let blocks = scope.ceil_div(&total, &Dim::from(i64::from(THREADS)));
-    let (source, args) = emitter.finish("aot_map", THREADS);
-    Ok(vec![Kernel {
-        source,
-        entry: "aot_map".to_owned(),
-        options: Vec::new(),
-        schedule: format!("map, {width} per thread"),
-        when: Cond::always(),
-        grid: [blocks, Dim::ONE, Dim::ONE],
-        threads: THREADS,
-        shared: 0,
-        args,
-    }])
+    let schedule = format!("map, {width} per thread");
+    Ok(vec![emitter.finish("aot_map", THREADS, blocks, schedule)])
 }
 
 /// All places from `first` on, or one by one where fewer than `width` are left.

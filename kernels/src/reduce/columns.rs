@@ -7,7 +7,7 @@ use crate::code::{Access, Emit, Emitter, Flat, Int, Role};
 use crate::group::FoldOp;
 use crate::kernel::Kernel;
 use aot_ir::Dim;
-use aot_ir::dim::{Cond, VarId};
+use aot_ir::dim::VarId;
 
 /// Threads of a block, where there are enough rows.
 const BLOCK: u32 = 256;
@@ -105,18 +105,8 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
     }
 
     let blocks = emitter.scope().ceil_div(&rows.count, &Dim::from(i64::from(along)));
-    let (source, args) = emitter.finish("aot_reduce", block);
-    Ok(Kernel {
-        source,
-        entry: "aot_reduce".to_owned(),
-        options: Vec::new(),
-        schedule: format!("reduce, {along} x {deep} threads, {width} rows at a time"),
-        when: Cond::always(),
-        grid: [blocks, Dim::ONE, Dim::ONE],
-        threads: block,
-        shared: 0,
-        args,
-    })
+    let schedule = format!("reduce, {along} x {deep} threads, {width} rows at a time");
+    Ok(emitter.finish("aot_reduce", block, blocks, schedule))
 }
 
 /// How many lanes the exchange of all stages has shared memory for in a block of `threads`.

@@ -6,7 +6,7 @@ use crate::code::{Access, Emit, Emitter, Flat, Int, Role, Value, compute_type_na
 use crate::group::ExprId;
 use crate::kernel::Kernel;
 use aot_ir::Dim;
-use aot_ir::dim::{Cond, VarId};
+use aot_ir::dim::VarId;
 use std::collections::BTreeMap;
 
 /// Registers of one thread that kept values may take.
@@ -113,18 +113,8 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
     let scope = emitter.scope();
     let blocks = scope.ceil_div(&row_count.count, &Dim::from(i64::from(rows_per_block)));
     let (width, kept) = (schedule.elements.width, schedule.kept.len());
-    let (source, args) = emitter.finish("aot_reduce", block);
-    Ok(Kernel {
-        source,
-        entry: "aot_reduce".to_owned(),
-        options: Vec::new(),
-        schedule: format!("reduce, {threads} threads a row, {width} at a time, {kept} kept"),
-        when: Cond::always(),
-        grid: [blocks, Dim::ONE, Dim::ONE],
-        threads: block,
-        shared: 0,
-        args,
-    })
+    let schedule = format!("reduce, {threads} threads a row, {width} at a time, {kept} kept");
+    Ok(emitter.finish("aot_reduce", block, blocks, schedule))
 }
 
 /// Row-major index of an element, in the order that the group gives.

@@ -4,7 +4,7 @@ use super::problem::Problem;
 use crate::code::{Accumulator, Emit, Emitter, Flat, Int, Role, compute_type_name};
 use crate::kernel::Kernel;
 use aot_ir::Dim;
-use aot_ir::dim::{Cond, VarId};
+use aot_ir::dim::VarId;
 
 /// Threads of a block.
 const BLOCK: u32 = 256;
@@ -63,18 +63,8 @@ pub(super) fn kernel(
     emitter.close();
 
     let blocks = emitter.scope().ceil_div(&rows.count, &Dim::from(i64::from(along)));
-    let (source, args) = emitter.finish("aot_scan", BLOCK);
-    Ok(Kernel {
-        source,
-        entry: "aot_scan".to_owned(),
-        options: Vec::new(),
-        schedule: format!("scan, {along} x {deep} threads"),
-        when: Cond::always(),
-        grid: [blocks, Dim::ONE, Dim::ONE],
-        threads: BLOCK,
-        shared: 0,
-        args,
-    })
+    let schedule = format!("scan, {along} x {deep} threads");
+    Ok(emitter.finish("aot_scan", BLOCK, blocks, schedule))
 }
 
 /// A thread's part of a row: places `from..to`, counted from where the scan begins.

@@ -5,7 +5,6 @@ use super::problem::Problem;
 use crate::code::{Emit, Emitter, Flat, Int, Role};
 use crate::kernel::Kernel;
 use aot_ir::Dim;
-use aot_ir::dim::Cond;
 
 /// Threads of a block.
 const BLOCK: u32 = 256;
@@ -66,18 +65,8 @@ pub(super) fn kernel(problem: &Problem<'_>, mut emitter: Emitter<'_>) -> Emit<Ke
     emitter.close();
 
     let blocks = emitter.scope().ceil_div(&rows.count, &Dim::from(i64::from(rows_per_block)));
-    let (source, args) = emitter.finish("aot_scan", block);
-    Ok(Kernel {
-        source,
-        entry: "aot_scan".to_owned(),
-        options: Vec::new(),
-        schedule: format!("scan, {threads} threads a row, {width} at a time"),
-        when: Cond::always(),
-        grid: [blocks, Dim::ONE, Dim::ONE],
-        threads: block,
-        shared: 0,
-        args,
-    })
+    let schedule = format!("scan, {threads} threads a row, {width} at a time");
+    Ok(emitter.finish("aot_scan", block, blocks, schedule))
 }
 
 /// Neighbouring elements that a thread takes at once.

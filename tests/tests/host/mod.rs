@@ -8,7 +8,7 @@ mod text;
 use aot_ir::exec::Tensor;
 use aot_ir::{Arch, DType};
 use aot_kernels::group::{Expr, Group, OperandId};
-use aot_kernels::{Arg, Kernel, kernels_for};
+use aot_kernels::{Arg, Kernel, Size, kernels_for};
 use cargo_aot::lower::interpret::{Memory, run_group};
 use cases::{Case, maps, reductions};
 use scans::scans;
@@ -109,7 +109,7 @@ fn source(runs: &[Run]) -> String {
     }
     text.push_str("int main() {\n");
     for (i, run) in runs.iter().enumerate() {
-        let _ = writeln!(text, "run_case<case{i}::Args>(case{i}::{});", run.kernel.entry);
+        let _ = writeln!(text, "run_case(case{i}::{});", run.kernel.entry);
     }
     text + "}\n"
 }
@@ -118,11 +118,20 @@ fn source(runs: &[Run]) -> String {
 fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
     let value = |d: &aot_ir::Dim| d.eval(&run.atoms[..]).unwrap();
     let kernel = &run.kernel;
-    assert!(kernel.grid[1..].iter().all(|d| d.is(1)));
+    let mut sizes: Vec<u8> = Vec::new();
+    for size in &kernel.sizes {
+        match size {
+            Size::I64(d) => sizes.extend(value(d).to_le_bytes()),
+            Size::I32(d) => sizes.extend(i32::try_from(value(d)).unwrap().to_le_bytes()),
+            other => panic!("{}: {other:?}", run.name),
+        }
+    }
     let count = |f: fn(&Arg) -> bool| kernel.args.iter().filter(|a| f(a)).count() as u32;
     let header = [
-        u32::try_from(value(&kernel.grid[0])).unwrap(),
+        u32::try_from(value(&kernel.blocks)).unwrap(),
         kernel.threads,
+        u32::from(kernel.blocks.as_const().is_none()),
+        sizes.len() as u32,
         count(|a| matches!(a, Arg::Pointer(_))),
         count(|a| matches!(a, Arg::I64(_))),
         count(|a| matches!(a, Arg::I32(_))),
@@ -133,6 +142,7 @@ fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
         let mut pointers = kernel.args.iter().filter(is_of);
         pointers.position(|arg| matches!(arg, Arg::Pointer(other) if *other == id)).unwrap()
     };
+    bytes.extend(sizes);
     let mut pointers = Vec::new();
     for arg in &kernel.args {
         match arg {
@@ -148,8 +158,9 @@ fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
                 bytes.extend(buffer);
                 pointers.push(*id);
             }
-            Arg::I64(d) => bytes.extend(value(d).to_le_bytes()),
-            Arg::I32(d) => bytes.extend(i32::try_from(value(d)).unwrap().to_le_bytes()),
+            Arg::Sizes => {}
+            Arg::I64(number) => bytes.extend(number.to_le_bytes()),
+            Arg::I32(number) => bytes.extend(number.to_le_bytes()),
             other => panic!("{}: {other:?}", run.name),
         }
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
-use super::Gpu;
 use super::library::check;
+use super::{Gpu, Stream};
 use crate::Result;
 
 /// `CUDA 12.8`: drivers from there on have the function that tells the time between events.
@@ -16,6 +16,8 @@ const TELLS_TIME: u32 = 12080;
 pub(crate) struct Event {
     gpu: Arc<Gpu>,
     raw: sys::CUevent,
+    /// The stream's number; 0 of the GPU's own streams.
+    stream: u64,
 }
 
 // SAFETY: events may be used from any thread, and the driver locks.
@@ -24,8 +26,13 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// The current end of a stream whose context is current.
-    pub(super) fn record(gpu: &Arc<Gpu>, stream: sys::CUstream, timed: bool) -> Result<Arc<Self>> {
+    /// The current end of a stream, of this number, whose context is current.
+    pub(super) fn record(
+        gpu: &Arc<Gpu>,
+        stream: sys::CUstream,
+        number: u64,
+        timed: bool,
+    ) -> Result<Arc<Self>> {
         let flags = match timed {
             true => sys::CUevent_flags::CU_EVENT_DEFAULT,
             false => sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
@@ -33,10 +40,27 @@ impl Event {
         let mut raw = std::ptr::null_mut();
         // SAFETY: a context is current.
         check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
-        let event = Arc::new(Self { gpu: gpu.clone(), raw });
+        let event = Arc::new(Self { gpu: gpu.clone(), raw, stream: number });
         // SAFETY: both are alive and of one context.
         check("cuEventRecord", unsafe { sys::cuEventRecord(raw, stream) })?;
         Ok(event)
+    }
+
+    /// The current end of a stream, instead of where it was.
+    pub(crate) fn record_again(&mut self, stream: &Stream) -> Result<()> {
+        self.stream = stream.id();
+        // SAFETY: both are alive and of one context.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream.raw()) })
+    }
+
+    /// Whether it is a point in this stream.
+    pub(crate) fn is_of(&self, stream: &Stream) -> bool {
+        self.stream == stream.id()
+    }
+
+    /// Whether it happens no sooner than another that was recorded before.
+    pub(crate) fn follows(&self, earlier: &Self) -> bool {
+        self.stream != 0 && self.stream == earlier.stream
     }
 
     pub(super) fn raw(&self) -> sys::CUevent {

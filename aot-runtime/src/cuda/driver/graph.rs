@@ -69,9 +69,9 @@ impl Graph {
         let before = self.nodes.last().map_or(std::ptr::null(), std::ptr::from_ref);
         let count = usize::from(!self.nodes.is_empty());
         match work {
-            Work::Launch { function, grid, arguments } => {
+            Work::Launch { function, blocks, arguments } => {
                 let mut parameter = [arguments.as_ptr().cast_mut().cast::<c_void>()];
-                let params = launch(function, *grid, &mut parameter);
+                let params = launch(function, *blocks, &mut parameter);
                 // SAFETY: the node before is of this graph; the driver copies the parameter, whose
                 // layout is the kernel's, before it returns.
                 check("cuGraphAddKernelNode", unsafe {
@@ -104,9 +104,9 @@ impl Graph {
             return self.enable(n, false);
         }
         match work {
-            Work::Launch { function, grid, arguments } => {
+            Work::Launch { function, blocks, arguments } => {
                 let mut parameter = [arguments.as_ptr().cast_mut().cast::<c_void>()];
-                let params = launch(function, *grid, &mut parameter);
+                let params = launch(function, *blocks, &mut parameter);
                 // SAFETY: as when it was added.
                 check("cuGraphExecKernelNodeSetParams", unsafe {
                     sys::cuGraphExecKernelNodeSetParams_v2(self.runs, node, &params)
@@ -154,15 +154,14 @@ impl Graph {
 /// A launch as a node has it. One that does nothing has one block, and is switched off.
 fn launch(
     function: &Function,
-    grid: [u32; 3],
+    blocks: u32,
     parameter: &mut [*mut c_void; 1],
 ) -> sys::CUDA_KERNEL_NODE_PARAMS {
-    let [x, y, z] = grid.map(|n| n.max(1));
     sys::CUDA_KERNEL_NODE_PARAMS {
         func: function.raw(),
-        gridDimX: x,
-        gridDimY: y,
-        gridDimZ: z,
+        gridDimX: blocks.max(1),
+        gridDimY: 1,
+        gridDimZ: 1,
         blockDimX: function.threads(),
         blockDimY: 1,
         blockDimZ: 1,

@@ -151,7 +151,7 @@ impl Function {
     pub(crate) unsafe fn launch(
         &self,
         stream: &Stream,
-        grid: [u32; 3],
+        blocks: u32,
         arguments: &[u64],
     ) -> Result<()> {
         let mut parameters = [arguments.as_ptr().cast_mut().cast::<c_void>()];
@@ -160,9 +160,9 @@ impl Function {
         check("cuLaunchKernel", unsafe {
             sys::cuLaunchKernel(
                 self.raw,
-                grid[0],
-                grid[1],
-                grid[2],
+                blocks,
+                1,
+                1,
                 self.threads,
                 1,
                 1,

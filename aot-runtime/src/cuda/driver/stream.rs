@@ -1,6 +1,7 @@
 //! Streams.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::sys;
 
@@ -13,6 +14,8 @@ use crate::Result;
 pub(crate) struct Stream {
     gpu: Arc<Gpu>,
     raw: sys::CUstream,
+    /// A number that no other stream has, ever.
+    id: u64,
 }
 
 // SAFETY: streams may be used from any thread, and the driver locks.
@@ -25,7 +28,9 @@ impl Stream {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Self>> {
         gpu.enter()?;
         let raw = Self::create()?;
-        Ok(Arc::new(Self { gpu: gpu.clone(), raw }))
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(Self { gpu: gpu.clone(), raw, id }))
     }
 
     /// A bare stream of the current context.
@@ -46,6 +51,10 @@ impl Stream {
         self.raw
     }
 
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Waits for everything in it.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.gpu.enter()?;
@@ -55,19 +64,22 @@ impl Stream {
 
     /// Lets what comes later wait for an event.
     pub(crate) fn wait(&self, event: &Event) -> Result<()> {
+        if event.is_of(self) {
+            return Ok(());
+        }
         // SAFETY: both are alive; the driver keeps what the wait needs.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw(), 0) })
     }
 
     /// An event that happens when everything before it is done.
     pub(crate) fn record(&self) -> Result<Arc<Event>> {
-        Event::record(&self.gpu, self.raw, false)
+        Event::record(&self.gpu, self.raw, self.id, false)
     }
 
     /// As [`Stream::record`], keeping the time.
     pub(crate) fn record_timed(&self) -> Result<Arc<Event>> {
         self.gpu.enter()?;
-        Event::record(&self.gpu, self.raw, true)
+        Event::record(&self.gpu, self.raw, self.id, true)
     }
 }
 

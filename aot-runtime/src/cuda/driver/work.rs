@@ -12,8 +12,8 @@ use crate::Result;
 /// A launch or a copy.
 #[derive(Debug)]
 pub(crate) enum Work<'a> {
-    /// A kernel, its blocks per axis, and its one parameter. Skipped if an axis has no block.
-    Launch { function: &'a Function, grid: [u32; 3], arguments: &'a [u64] },
+    /// A kernel, its blocks, and its one parameter. Skipped if there are no blocks.
+    Launch { function: &'a Function, blocks: u32, arguments: &'a [u64] },
     /// A copy. Skipped if it has no bytes.
     Copy(Transfer),
 }
@@ -40,7 +40,7 @@ impl Work<'_> {
     /// Whether it does nothing.
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            Self::Launch { grid, .. } => grid.contains(&0),
+            Self::Launch { blocks, .. } => *blocks == 0,
             Self::Copy(copy) => copy.bytes() == 0,
         }
     }
@@ -57,8 +57,8 @@ pub(crate) unsafe fn execute(stream: &Stream, work: &Work<'_>) -> Result<()> {
     }
     match work {
         // SAFETY: the caller's promise.
-        Work::Launch { function, grid, arguments } => unsafe {
-            function.launch(stream, *grid, arguments)
+        Work::Launch { function, blocks, arguments } => unsafe {
+            function.launch(stream, *blocks, arguments)
         },
         Work::Copy(copy) => {
             let stream = stream.raw();
