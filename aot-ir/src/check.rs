@@ -66,7 +66,28 @@ impl Graph {
                 return Err(format!("input {i} is none"));
             }
         }
-        self.outputs.iter().try_for_each(|(_, value)| known(value))
+        self.outputs.iter().try_for_each(|(_, value)| known(value))?;
+        self.check_state()
+    }
+
+    /// Whether what runs keep are inputs and outputs, each once, of one type and rank; their values were checked.
+    fn check_state(&self) -> Result<(), String> {
+        for (i, state) in self.state.iter().enumerate() {
+            let input = self.inputs.get(state.input as usize);
+            let output = self.outputs.get(state.output as usize);
+            let (Some(input), Some((name, output))) = (input, output) else {
+                return Err(format!("state {i} is no input and output"));
+            };
+            let (from, to) = (&self[*input], &self[*output]);
+            if from.dtype != to.dtype || from.shape.len() != to.shape.len() {
+                return Err(format!("`{name}` can't be `{}` of the next run", from.name));
+            }
+            let earlier = &self.state[..i];
+            if earlier.iter().any(|s| s.input >= state.input || s.output == state.output) {
+                return Err(format!("`{name}` or `{}` is kept twice", from.name));
+            }
+        }
+        Ok(())
     }
 
     /// Whether every symbol that a node mentions is bound before it; operands and results were checked.
@@ -191,7 +212,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::op::UnaryOp;
-    use crate::{Binding, Op, Symbol};
+    use crate::{Binding, Op, State, Symbol};
 
     #[test]
     fn graphs_made_here_pass_and_damaged_ones_do_not() {
@@ -238,6 +259,25 @@ mod tests {
         let mut wrong = graph.clone();
         wrong.add_input("z", DType::F32, vec![size]);
         says(&wrong, "an input's shape depends on the run");
+    }
+
+    #[test]
+    fn state_is_an_input_and_an_output() {
+        let mut graph = Graph::new("g");
+        let shape = vec![Dim::from(3)];
+        let x = graph.add_input("x", DType::F32, shape.clone());
+        let z = graph.add_input("z", DType::I64, shape);
+        graph.outputs = vec![("y".into(), x), ("n".into(), z)];
+        let says = |state: &[(u32, u32)], text: &str| {
+            let mut graph = graph.clone();
+            let state = state.iter().map(|&(input, output)| State { input, output });
+            graph.state = state.collect();
+            assert_eq!(graph.check().err().unwrap_or_default(), text);
+        };
+        says(&[(0, 0), (1, 1)], "");
+        says(&[(0, 2)], "state 0 is no input and output");
+        says(&[(0, 1)], "`n` can't be `x` of the next run");
+        says(&[(0, 0), (0, 0)], "`y` or `x` is kept twice");
     }
 
     #[test]

@@ -176,6 +176,15 @@ pub struct Binding {
     pub size: ValueId,
 }
 
+/// An output that is an input of the next run of the model; see [`Graph::state`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct State {
+    /// Index into [`Graph::inputs`].
+    pub input: u32,
+    /// Index into [`Graph::outputs`].
+    pub output: u32,
+}
+
 /// A model as typed SSA; see the crate's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Graph {
@@ -195,6 +204,9 @@ pub struct Graph {
     /// Sizes that the run computes, at most one for a symbol. What mentions the symbol (nodes in their attributes or
     /// the shapes of their results) comes after the node that makes the size.
     pub bindings: Vec<Binding>,
+    /// What runs keep for the next one, in order of the inputs. Both have one type and rank; a run says nothing of
+    /// state: it reads all inputs and makes all outputs.
+    pub state: Vec<State>,
 }
 
 impl Graph {

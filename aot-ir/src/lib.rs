@@ -32,7 +32,8 @@ pub use arch::{Arch, ArchFeatures, KNOWN_CAPABILITIES, ParseArchError};
 pub use dim::{BoundBy, Dim, DimError, Scope, SymId, Symbol, Symbols};
 pub use dtype::DType;
 pub use graph::{
-    Binding, Bytes, ConstId, Constant, Def, Graph, GraphError, Guard, Node, NodeId, Value, ValueId,
+    Binding, Bytes, ConstId, Constant, Def, Graph, GraphError, Guard, Node, NodeId, State, Value,
+    ValueId,
 };
 pub use guard::GuardError;
 pub use op::Op;

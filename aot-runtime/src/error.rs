@@ -72,6 +72,21 @@ pub enum Error {
         /// How many the model has.
         expected: usize,
     },
+    /// A session of a model that keeps nothing between runs.
+    #[error("`{model}` keeps no state: its table in Aot.toml has no `state`")]
+    NoState {
+        /// The model.
+        model: String,
+    },
+    /// The state of a session was changed between the two halves of a run.
+    #[error("another run or a reset changed the session's state meanwhile")]
+    StateChanged,
+    /// Bytes that a session can't be restored from.
+    #[error("the state can't be restored: {reason}")]
+    SavedState {
+        /// What is wrong with them.
+        reason: String,
+    },
     /// A tensor or stream belongs to another device.
     #[error("`{name}` is on {found}, but the model runs on {expected}")]
     OtherDevice {

@@ -35,6 +35,7 @@ pub mod loaded;
 mod model;
 mod ports;
 pub mod program;
+mod session;
 mod tensor;
 
 pub use aot_ir::{DType, dim::BindError};
@@ -43,6 +44,7 @@ pub use element::Element;
 pub use error::{Error, Result};
 pub use half::{bf16, f16};
 pub use loaded::{ContextMemory, Loaded, MemoryUse};
-pub use model::{DimMeta, Meta, Model, PortMeta};
+pub use model::{DimMeta, Meta, Model, PortMeta, StateMeta};
 pub use ports::{Input, InputRef, Output, OutputRef};
+pub use session::Session;
 pub use tensor::{DeviceTensor, Tensor, TensorView, TensorViewMut};

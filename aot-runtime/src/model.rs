@@ -63,6 +63,10 @@ pub trait Model: Sized + Send + Sync + 'static {
 
     /// The model without its types.
     fn loaded(&self) -> &Loaded;
+
+    /// The model, or a session of it, with its types.
+    #[doc(hidden)]
+    fn from_loaded(loaded: Loaded) -> Self;
 }
 
 /// What a model's manifest and file say of it.
@@ -74,6 +78,9 @@ pub struct Meta {
     pub inputs: &'static [PortMeta],
     /// Outputs in order.
     pub outputs: &'static [PortMeta],
+    /// What a [`Session`](crate::Session) keeps from run to run, in order: inputs of the source file that are none of
+    /// `inputs`.
+    pub state: &'static [StateMeta],
     /// Sizes that are chosen at run time.
     pub dims: &'static [DimMeta],
     /// Names and values that the source file carries for applications.
@@ -118,6 +125,19 @@ pub struct PortMeta {
     /// Element type.
     pub dtype: DType,
     /// Extents, outermost first, as text: `batch`, `384`, `2*n + 1`.
+    pub shape: &'static [&'static str],
+}
+
+/// A tensor that a session keeps from run to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateMeta {
+    /// The input that a run finds it in, by its name in the source file.
+    pub input: &'static str,
+    /// The output that a run leaves it in, by its name in the source file.
+    pub output: &'static str,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents that a run finds, outermost first, as text.
     pub shape: &'static [&'static str],
 }
 

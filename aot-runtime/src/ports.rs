@@ -181,6 +181,25 @@ impl<'a> OutputRef<'a> {
         Self { dtype, shape: shape.to_vec(), data: OutputData::Host(bytes) }
     }
 
+    /// A buffer on the device.
+    pub(crate) fn device(dtype: DType, memory: &'a mut Memory, shape: &'a mut [usize]) -> Self {
+        Self { dtype, shape: shape.to_vec(), data: OutputData::Device { memory, shape } }
+    }
+
+    /// The same buffer for a while.
+    pub(crate) fn reborrow(&mut self) -> OutputRef<'_> {
+        let data = match &mut self.data {
+            OutputData::Host(sink) => OutputData::Host(&mut **sink),
+            OutputData::Device { memory, shape } => OutputData::Device { memory, shape },
+        };
+        OutputRef { dtype: self.dtype, shape: self.shape.clone(), data }
+    }
+
+    /// Says which shape the result has.
+    pub(crate) fn set_shape(&mut self, shape: Vec<usize>) {
+        self.shape = shape;
+    }
+
     /// Extents, outermost first; after a run, those of the result.
     pub fn shape(&self) -> &[usize] {
         &self.shape

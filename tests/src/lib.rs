@@ -9,3 +9,4 @@ pub mod models;
 pub mod net;
 pub mod packed;
 pub mod picture;
+pub mod sessions;

@@ -1,5 +1,7 @@
 //! The models that tests and packs run.
 
+use aot_ir::{Graph, State};
+
 /// Sizes by name.
 pub type Sizes = &'static [(&'static str, i64)];
 
@@ -20,6 +22,8 @@ pub struct Model {
     pub sizes: &'static [Sizes],
     /// Inputs of integers below a bound.
     pub bounds: &'static [(&'static str, i64)],
+    /// Inputs that are outputs of the call before, with these.
+    pub state: &'static [(&'static str, &'static str)],
     /// Its f16 kernels are compiled for all targets of a pack, not for the first alone.
     pub everywhere: bool,
 }
@@ -33,12 +37,15 @@ const FIXED: Model = Model {
     fixed: &[],
     sizes: &[&[]],
     bounds: &[],
+    state: &[],
     everywhere: false,
 };
 
 const BATCH_SEQUENCE: &[&str] = &["batch", "sequence"];
 
 /// The window and state of silero-vad at 16 kHz.
+const VOICE_STATE: &[(&str, &str)] = &[("state", "stateN")];
+
 const VOICE_16K: &[(&str, &[&str])] = &[("input", &["1", "576"]), ("state", &["2", "1", "128"])];
 
 /// The file of silero-vad that has a network for either rate.
@@ -48,6 +55,7 @@ const VOICE: Model = Model {
     inputs: &[("input", &["1", "samples"]), ("state", &["2", "1", "128"])],
     dims: &[("samples", 1, 1024, 1)],
     sizes: &[&[("samples", 576), ("sr", 16000)], &[("samples", 288), ("sr", 8000)]],
+    state: VOICE_STATE,
     ..FIXED
 };
 
@@ -150,14 +158,22 @@ pub const MODELS: &[Model] = &[
         name: "vad-op15",
         file: "silero-vad/vad_16k_op15.onnx",
         inputs: VOICE_16K,
+        state: VOICE_STATE,
         sizes: &[&[("sr", 16000)]],
         ..FIXED
     },
-    Model { name: "vad-half", file: "silero-vad/vad_half.onnx", inputs: VOICE_16K, ..FIXED },
+    Model {
+        name: "vad-half",
+        file: "silero-vad/vad_half.onnx",
+        inputs: VOICE_16K,
+        state: VOICE_STATE,
+        ..FIXED
+    },
     Model {
         name: "vad-openvino",
         file: "silero-vad/vad_openvino_16k.onnx",
         inputs: VOICE_16K,
+        state: VOICE_STATE,
         ..FIXED
     },
     Model {
@@ -165,6 +181,7 @@ pub const MODELS: &[Model] = &[
         file: "silero-vad/vad_op18_ifless.onnx",
         inputs: &[("input", &["batch", "576"]), ("state", &["2", "batch", "128"])],
         dims: &[("batch", 1, 8, 1)],
+        state: VOICE_STATE,
         sizes: &[&[("batch", 1), ("sr", 16000)], &[("batch", 2), ("sr", 16000)]],
         ..FIXED
     },
@@ -173,12 +190,29 @@ pub const MODELS: &[Model] = &[
         file: "silero-vad/vad_16k_sequence.onnx",
         inputs: &[("input", &["windows", "576"])],
         dims: &[("windows", 1, 64, 1)],
+        state: &[("h", "hn"), ("c", "cn")],
         sizes: &[&[("windows", 1)], &[("windows", 7)], &[("windows", 64)]],
         ..FIXED
     },
 ];
 
 impl Model {
+    /// Has the graph keep what calls hand on.
+    ///
+    /// # Panics
+    /// When it has no such input or output.
+    pub fn keep_state(&self, graph: &mut Graph) {
+        let state = self.state.iter().map(|(input, output)| {
+            let input = graph.inputs.iter().position(|v| graph[*v].name == *input);
+            let output = graph.outputs.iter().position(|(name, _)| name == output);
+            let (input, output) = (input.expect("an input"), output.expect("an output"));
+            State { input: input as u32, output: output as u32 }
+        });
+        let mut state: Vec<State> = state.collect();
+        state.sort_by_key(|s| s.input);
+        graph.state = state;
+    }
+
     /// The model of this name.
     ///
     /// # Panics

@@ -10,3 +10,4 @@ mod model_groups;
 mod models;
 mod reference;
 mod rounding;
+mod state;

@@ -12,7 +12,10 @@ use cargo_aot::import::{ImportOptions, import};
 pub(crate) fn imported(model: &Model) -> Graph {
     let options = ImportOptions::with_axes(model.name, model.inputs, model.dims);
     match import(&asset("models").join(model.file), &options) {
-        Ok(imported) => imported.graph,
+        Ok(mut imported) => {
+            model.keep_state(&mut imported.graph);
+            imported.graph
+        }
         Err(error) => panic!("{}: {error}", model.name),
     }
 }

@@ -1,7 +1,7 @@
 //! Values of symbols from the shapes of tensors.
 
 use super::expr::{Atom, Dim, SymId, Term};
-use super::{BoundBy, DimError, Symbols};
+use super::{BoundBy, DimError, Symbol, Symbols};
 
 /// A tensor's symbolic shape beside the extents it has.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +96,18 @@ pub enum BindError {
 /// # Errors
 /// The first extent that does not fit, or the first symbol that no axis determines.
 pub fn bind(symbols: &Symbols, shapes: &[ShapePattern<'_>]) -> Result<Vec<i64>, BindError> {
+    bind_or(symbols, shapes, &|_| None)
+}
+
+/// As [`bind`]; symbols that no axis determines get the atom that `otherwise` says.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_or(
+    symbols: &Symbols,
+    shapes: &[ShapePattern<'_>],
+    otherwise: &dyn Fn(&Symbol) -> Option<i64>,
+) -> Result<Vec<i64>, BindError> {
     let mut found: Vec<Option<(i64, i64, &str)>> = vec![None; symbols.len()];
     let mut later = Vec::new();
     for pattern in shapes {
@@ -146,7 +158,10 @@ pub fn bind(symbols: &Symbols, shapes: &[ShapePattern<'_>]) -> Result<Vec<i64>, 
         match slot {
             _ if symbol.bound_by == BoundBy::Run => atoms.push(symbol.hi),
             Some((atom, _, _)) => atoms.push(*atom),
-            None => return Err(BindError::Unbound(name_of(symbols, id))),
+            None => match otherwise(symbol) {
+                Some(atom) => atoms.push(atom),
+                None => return Err(BindError::Unbound(name_of(symbols, id))),
+            },
         }
     }
     for (pattern, axis) in later {
@@ -211,7 +226,6 @@ pub fn atom_of(symbols: &Symbols, id: SymId, size: i64) -> Result<i64, BindError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dim::Symbol;
 
     fn symbols() -> (Symbols, Dim, Dim) {
         let mut s = Symbols::default();
@@ -258,6 +272,14 @@ mod tests {
             "axis 0 of `y` has 2 elements, where the model has batch + h = 33",
         );
         says(&[("y", &[b * 2 + 1, h], &[2, 32])], "nothing gives `batch` a size");
+    }
+
+    #[test]
+    fn what_nothing_gives_may_be_chosen() {
+        let (symbols, b, _) = symbols();
+        let pattern = ShapePattern { name: "x", dims: &[b], extents: &[3] };
+        let atoms = bind_or(&symbols, &[pattern], &|symbol| Some(symbol.lo));
+        assert_eq!(atoms, Ok(vec![3, 1]));
     }
 
     #[test]

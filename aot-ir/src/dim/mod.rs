@@ -11,7 +11,7 @@ mod scope;
 mod show;
 mod symbols;
 
-pub use bind::{BindError, ShapePattern, atom_of, bind};
+pub use bind::{BindError, ShapePattern, atom_of, bind, bind_or};
 pub use depth::nested_graph;
 pub use eval::{DimError, Env};
 pub use expr::{Atom, Cmp, Cond, Dim, SymId, Term, VarId};

@@ -53,6 +53,8 @@ pub(crate) enum Kind {
     Images = 2,
     /// Weights.
     Weights = 3,
+    /// What a session kept.
+    State = 4,
 }
 
 /// Why bytes are no artifact of the expected kind.

@@ -8,6 +8,7 @@ mod map;
 mod model;
 mod weights;
 
+pub(crate) use container::{Container, FormatError, Kind, Name, Section, decode, name, write};
 pub use images::{ImagesFile, ImagesInfo, Packing, write_images};
 pub use map::map;
 pub use model::{ModelFile, ModelInfo, decode_graph, decode_program, write_model};

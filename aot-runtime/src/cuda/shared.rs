@@ -37,6 +37,23 @@ impl Shared {
         self.memory.gpu()
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+
+    /// Other memory with the same content, copied after what writes this one.
+    pub(crate) fn duplicate(&self) -> Result<Self> {
+        let copy = Self::new(self.gpu(), self.memory.bytes(), "a copy of a tensor")?;
+        let stream = Stream::new(self.gpu())?;
+        self.before_read(&stream)?;
+        copy.before_write(&stream)?;
+        self.memory.copy_to(&stream, &copy.memory)?;
+        let done = stream.record()?;
+        self.after_read(&done)?;
+        copy.after_write(&done)?;
+        Ok(copy)
+    }
+
     pub(super) fn address(&self) -> u64 {
         self.memory.address()
     }

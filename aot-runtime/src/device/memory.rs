@@ -25,6 +25,28 @@ impl Memory {
         Ok(Self::Host(data))
     }
 
+    /// Other memory of the same device with the same content.
+    pub(crate) fn duplicate(&self) -> Result<Self> {
+        match self {
+            Self::Host(data) => {
+                let mut copy = Self::host(data.len())?;
+                copy.write(data)?;
+                Ok(copy)
+            }
+            #[cfg(feature = "cuda")]
+            Self::Cuda(shared) => Ok(Self::Cuda(shared.duplicate()?)),
+        }
+    }
+
+    /// How many bytes these are.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Host(data) => data.len(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(shared) => shared.bytes(),
+        }
+    }
+
     /// Other memory of the same device in its place, of this length and unspecified content.
     pub(crate) fn replace(&mut self, bytes: usize) -> Result<()> {
         *self = match self {

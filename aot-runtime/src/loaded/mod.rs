@@ -6,6 +6,7 @@ mod model;
 mod parts;
 mod signature;
 mod sizes;
+mod state;
 
 pub(crate) use known::Known;
 pub use memory::{ContextMemory, MemoryUse};

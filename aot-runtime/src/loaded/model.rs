@@ -1,19 +1,31 @@
 //! A model on a device.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::sizes::Recent;
+use super::state::State;
 use super::{MemoryUse, Parts, Signature, Sizes};
 use crate::artifact::ModelFile;
 use crate::device::Kind;
 #[cfg(feature = "cuda")]
 use crate::device::StreamKind;
-use crate::ports::{InputRef, OutputRef};
+use crate::ports::{InputData, InputRef, OutputRef};
 use crate::{Device, DeviceTensor, Element, Error, Result, Stream};
 
-/// A loaded model whose types are known at run time only; what generated models are made of.
+/// A loaded model whose types are known at run time only, or a session of one; what generated models are made of.
+///
+/// Where the model keeps [state](Signature::state), runs take the other inputs and outputs alone, in order. A session
+/// keeps the state for its next run; a run of the model itself begins with the initial state, which is zero. Runs may
+/// also be given all inputs and outputs, and then keep nothing.
 #[derive(Debug)]
 pub struct Loaded {
+    model: Arc<Shared>,
+    state: Option<Mutex<State>>,
+}
+
+/// What a model and its sessions have in common.
+#[derive(Debug)]
+struct Shared {
     signature: Signature,
     device: Device,
     recent: Recent,
@@ -52,27 +64,83 @@ impl Loaded {
                 (signature, Backend::Cuda(Box::new(model)))
             }
         };
-        Ok(Self {
+        let model = Shared {
             signature: signature.with_lines(parts.lines),
             device: device.clone(),
             recent: Recent::default(),
             backend,
-        })
+        };
+        Ok(Self { model: Arc::new(model), state: None })
+    }
+
+    /// A session in its initial state. It shares the model's weights and kernels.
+    ///
+    /// # Errors
+    /// When the model keeps no state.
+    pub fn session(&self) -> Result<Self> {
+        match self.signature().state.is_empty() {
+            true => Err(Error::NoState { model: self.signature().model.clone() }),
+            false => Ok(Self { model: self.model.clone(), state: Some(Mutex::default()) }),
+        }
+    }
+
+    /// Begins anew: the state is the initial one.
+    ///
+    /// # Errors
+    /// When this is no session.
+    pub fn reset(&self) -> Result<()> {
+        *self.kept()? = State::default();
+        Ok(())
+    }
+
+    /// A session whose state is a copy of this one's.
+    ///
+    /// # Errors
+    /// When this is no session, or the device has too little memory.
+    pub fn try_clone(&self) -> Result<Self> {
+        let copy = self.kept()?.duplicate()?;
+        Ok(Self { model: self.model.clone(), state: Some(Mutex::new(copy)) })
+    }
+
+    /// The state as bytes, which do not depend on the device; waits for runs.
+    ///
+    /// # Errors
+    /// When this is no session, or the device fails.
+    pub fn save(&self) -> Result<Vec<u8>> {
+        self.kept()?.save(self.signature())
+    }
+
+    /// Makes the state what it was when it was saved.
+    ///
+    /// # Errors
+    /// When this is no session, when the bytes are damaged or of another model, and when the device has too little
+    /// memory; the state then is as it was.
+    pub fn restore(&self, saved: &[u8]) -> Result<()> {
+        let state = State::restore(self.signature(), self.device(), saved)?;
+        *self.kept()? = state;
+        Ok(())
+    }
+
+    fn kept(&self) -> Result<MutexGuard<'_, State>> {
+        match &self.state {
+            Some(state) => state.lock().map_err(|_| Error::Poisoned("a session")),
+            None => Err(Error::NoState { model: self.signature().model.clone() }),
+        }
     }
 
     /// What goes in and out.
     pub fn signature(&self) -> &Signature {
-        &self.signature
+        &self.model.signature
     }
 
     /// Where the model runs.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.model.device
     }
 
     /// Memory that the model takes.
     pub fn memory(&self) -> MemoryUse {
-        match &self.backend {
+        match &self.model.backend {
             #[cfg(feature = "cpu")]
             Backend::Cpu(model) => {
                 MemoryUse { weights: model.weight_bytes(), ..MemoryUse::default() }
@@ -87,8 +155,50 @@ impl Loaded {
     /// # Errors
     /// When an input does not fit the model.
     pub fn bind(&self, inputs: &[InputRef<'_>]) -> Result<Arc<Sizes>> {
-        let atoms = self.signature.atoms(inputs)?;
-        self.recent.get(atoms, |atoms| self.signature.sizes(atoms))
+        if self.takes_all(inputs.len())? {
+            return self.bind_all(inputs);
+        }
+        match &self.state {
+            Some(_) => self.bind_kept(&*self.kept()?, inputs),
+            None => self.bind_kept(&State::default(), inputs),
+        }
+    }
+
+    fn bind_kept(&self, state: &State, inputs: &[InputRef<'_>]) -> Result<Arc<Sizes>> {
+        let signature = self.signature();
+        let shapes = state.shapes(signature, inputs)?;
+        let mut others = inputs.iter();
+        let all: Vec<InputRef<'_>> = signature
+            .inputs
+            .iter()
+            .zip(&shapes)
+            .enumerate()
+            .map(|(i, (port, shape))| match signature.is_kept(i) {
+                true => InputRef { dtype: port.dtype, shape, data: InputData::Host(&[]) },
+                false => others.next().copied().unwrap_or(InputRef {
+                    dtype: port.dtype,
+                    shape,
+                    data: InputData::Host(&[]),
+                }),
+            })
+            .collect();
+        self.bind_all(&all)
+    }
+
+    fn bind_all(&self, inputs: &[InputRef<'_>]) -> Result<Arc<Sizes>> {
+        let atoms = self.signature().atoms(inputs)?;
+        self.model.recent.get(atoms, |atoms| self.signature().sizes(atoms))
+    }
+
+    /// Whether as many inputs as these are all of the model's, and not those alone that it does not keep.
+    fn takes_all(&self, found: usize) -> Result<bool> {
+        let all = self.signature().inputs.len();
+        let expected = all - self.signature().state.len();
+        match found {
+            n if n == all => Ok(true),
+            n if n == expected => Ok(false),
+            _ => Err(Error::Count { what: "inputs", found, expected }),
+        }
     }
 
     /// A device tensor for an output of a run of these sizes; an empty one if the run computes its size.
@@ -100,7 +210,7 @@ impl Loaded {
         sizes: &Sizes,
         index: usize,
     ) -> Result<DeviceTensor<T, R>> {
-        DeviceTensor::uninit(&self.device, sizes.output(index)?)
+        DeviceTensor::uninit(self.device(), sizes.output(index)?)
     }
 
     /// Runs the model with inputs that [`Loaded::bind`] gave `sizes` for. Waits for the run if an
@@ -117,14 +227,43 @@ impl Loaded {
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
+        if self.takes_all(inputs.len())? {
+            return self.run_all(sizes, stream, inputs, outputs);
+        }
+        let signature = self.signature();
+        let expected = signature.outputs.len() - signature.state.len();
+        if outputs.len() != expected {
+            return Err(Error::Count { what: "outputs", found: outputs.len(), expected });
+        }
+        let mut kept = self.state.as_ref().map(|_| self.kept()).transpose()?;
+        let mut initial = State::default();
+        let state = kept.as_deref_mut().unwrap_or(&mut initial);
+        // Sizes that were found before another run changed the state would be those of other memory.
+        if self.bind_kept(state, inputs)?.atoms() != sizes.atoms() {
+            return Err(Error::StateChanged);
+        }
+        let run = |inputs: &[InputRef<'_>], outputs: &mut [OutputRef<'_>]| {
+            self.run_all(sizes, stream, inputs, outputs)
+        };
+        state.run((signature, self.device(), sizes), inputs, outputs, run)
+    }
+
+    /// Runs the model with all of its inputs and outputs.
+    fn run_all(
+        &self,
+        sizes: &Sizes,
+        stream: Option<&Stream>,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<()> {
         self.check_outputs(sizes, outputs)?;
-        match &self.backend {
+        match &self.model.backend {
             #[cfg(feature = "cpu")]
             Backend::Cpu(model) => {
                 if let Some(stream) = stream {
                     self.check_stream(stream)?;
                 }
-                model.run(&self.signature, inputs, outputs)
+                model.run(self.signature(), inputs, outputs)
             }
             #[cfg(feature = "cuda")]
             Backend::Cuda(model) => {
@@ -133,7 +272,7 @@ impl Loaded {
                     Some((_, StreamKind::Cuda(cuda))) if model.owns(cuda) => Some(cuda),
                     Some((stream, _)) => return self.check_stream(stream),
                 };
-                model.run(&self.signature, sizes, stream, inputs, outputs)
+                model.run(self.signature(), sizes, stream, inputs, outputs)
             }
         }
     }
@@ -142,18 +281,18 @@ impl Loaded {
     #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
     fn check_stream(&self, stream: &Stream) -> Result<()> {
         #[cfg(feature = "cuda")]
-        if self.device.is_cuda() || matches!(stream.kind(), StreamKind::Cuda(_)) {
+        if self.device().is_cuda() || matches!(stream.kind(), StreamKind::Cuda(_)) {
             return Err(Error::OtherDevice {
                 name: "the stream".to_owned(),
                 found: "another device".to_owned(),
-                expected: self.device.name().to_owned(),
+                expected: self.device().name().to_owned(),
             });
         }
         Ok(())
     }
 
     fn check_outputs(&self, sizes: &Sizes, outputs: &[OutputRef<'_>]) -> Result<()> {
-        let ports = &self.signature.outputs;
+        let ports = &self.signature().outputs;
         if outputs.len() != ports.len() {
             let (found, expected) = (outputs.len(), ports.len());
             return Err(Error::Count { what: "outputs", found, expected });

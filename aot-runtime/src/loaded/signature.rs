@@ -1,7 +1,7 @@
 //! What goes in and out of a model, and at which sizes.
 
-use aot_ir::dim::{Atom, BindError, ShapePattern, atom_of, bind};
-use aot_ir::{Dim, Graph, Guard, SymId, Symbols};
+use aot_ir::dim::{Atom, BindError, ShapePattern, atom_of, bind, bind_or};
+use aot_ir::{Dim, Graph, Guard, State, SymId, Symbols};
 
 use super::{Known, Sizes};
 use crate::ports::InputRef;
@@ -21,6 +21,8 @@ pub struct Signature {
     pub inputs: Vec<Port>,
     /// Outputs in order.
     pub outputs: Vec<Port>,
+    /// Outputs that are inputs of the next run, in order of the inputs.
+    pub state: Vec<State>,
     /// For every dim with a range in the manifest, its line there.
     pub lines: Vec<(String, u32)>,
 }
@@ -34,6 +36,7 @@ impl Signature {
             guards: program.guards.clone(),
             inputs: program.inputs.clone(),
             outputs: program.outputs.clone(),
+            state: program.state.clone(),
             lines: Vec::new(),
         }
     }
@@ -50,6 +53,7 @@ impl Signature {
             guards: graph.guards.clone(),
             inputs: graph.inputs.iter().map(|&v| port(&graph[v].name, v)).collect(),
             outputs: graph.outputs.iter().map(|(name, v)| port(name, *v)).collect(),
+            state: graph.state.clone(),
             lines: Vec::new(),
         }
     }
@@ -75,6 +79,29 @@ impl Signature {
             patterns.push(ShapePattern { name, dims: shape, extents: input.shape });
         }
         bind(&self.symbols, &patterns).map_err(|source| self.at_line(source))
+    }
+
+    /// Whether a tensor of the callers' is among the inputs that runs take from the run before.
+    pub(super) fn is_kept(&self, input: usize) -> bool {
+        self.state.iter().any(|state| state.input as usize == input)
+    }
+
+    /// The shapes of state before the first run, which has these other inputs: a dim that no other input has begins at
+    /// its least size.
+    pub(super) fn first_shapes(&self, others: &[InputRef<'_>]) -> Result<Vec<Vec<usize>>> {
+        let ports = self.inputs.iter().enumerate().filter(|(i, _)| !self.is_kept(*i));
+        let patterns: Vec<ShapePattern<'_>> = ports
+            .zip(others)
+            .map(|((_, Port { name, shape, .. }), input)| ShapePattern {
+                name,
+                dims: shape,
+                extents: input.shape,
+            })
+            .collect();
+        let atoms = bind_or(&self.symbols, &patterns, &|symbol| Some(symbol.lo))
+            .map_err(|source| self.at_line(source))?;
+        let known = Known::new(&self.symbols, &atoms);
+        self.state.iter().map(|s| self.shape(&self.inputs[s.input as usize], &known)).collect()
     }
 
     /// The error with the line of Aot.toml that it is about.

@@ -1,6 +1,8 @@
 //! Whether a program read from a file refers only to what it has.
 
-use super::{BufferId, InPlace, LaunchArg, LaunchSize, MemoryPlan, Place, Program, Step, Target};
+use super::{
+    BufferId, InPlace, LaunchArg, LaunchSize, MemoryPlan, Place, Port, Program, Step, Target,
+};
 use aot_ir::dim::{Atom, Cond};
 use aot_ir::{DType, Dim, SymId};
 use std::collections::HashSet;
@@ -32,6 +34,7 @@ impl Program {
                 return Err(format!("weight `{}` has no sane place", weight.name));
             }
         }
+        self.check_state()?;
         self.check_plans()?;
         let launches = self.origins.len();
         for step in self.prepare.iter().chain(&self.steps) {
@@ -39,6 +42,20 @@ impl Program {
         }
         self.targets.iter().try_for_each(|target| self.check_target(target))?;
         self.check_sizes()
+    }
+
+    fn check_state(&self) -> Result<(), String> {
+        for (i, state) in self.state.iter().enumerate() {
+            let input = self.inputs.get(state.input as usize);
+            let output = self.outputs.get(state.output as usize);
+            let alike = |a: &Port, b: &Port| a.dtype == b.dtype && a.shape.len() == b.shape.len();
+            let earlier = &self.state[..i];
+            let once = earlier.iter().all(|s| s.input < state.input && s.output != state.output);
+            if !once || !input.zip(output).is_some_and(|(a, b)| alike(a, b)) {
+                return Err(format!("state {i} is no input and output alike"));
+            }
+        }
+        Ok(())
     }
 
     fn check_indices(&self, step: &Step, launches: usize) -> Result<(), String> {
@@ -252,7 +269,7 @@ fn in_cond(cond: &Cond) -> Vec<&Dim> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Buffer, Launch, Loop, Port};
+    use super::super::{Buffer, Launch, Loop};
     use super::*;
     use aot_ir::{Arch, Symbol, Symbols};
 
@@ -279,6 +296,7 @@ mod tests {
             guards: Vec::new(),
             inputs: vec![port("x", Vec::new())],
             outputs: vec![port("y", vec![size.clone()])],
+            state: Vec::new(),
             weights: Vec::new(),
             buffers: vec![buffer(Dim::ONE, Place::Input(0)), buffer(size, Place::Output(0))],
             plans: Vec::new(),

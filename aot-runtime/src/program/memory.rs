@@ -150,6 +150,7 @@ mod tests {
             guards: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            state: Vec::new(),
             weights: Vec::new(),
             buffers: vec![buffer; offsets.len()],
             plans: vec![MemoryPlan { bounds: vec![64], offsets: placed.collect(), total }],

@@ -1,7 +1,7 @@
 //! The program's data.
 
 use aot_ir::dim::Cond;
-use aot_ir::{Arch, DType, Dim, Guard, SymId, Symbols};
+use aot_ir::{Arch, DType, Dim, Guard, State, SymId, Symbols};
 use serde::{Deserialize, Serialize};
 
 /// A compiled model, without its weights and kernel images.
@@ -17,6 +17,8 @@ pub struct Program {
     pub inputs: Vec<Port>,
     /// Outputs in order.
     pub outputs: Vec<Port>,
+    /// Outputs that are inputs of the next run, in order of the inputs.
+    pub state: Vec<State>,
     /// Tensors of the weights file that are uploaded, in order.
     pub weights: Vec<Weight>,
     /// Everything that launches read and write.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use aot_ir::{BoundBy, SymId};
+use aot_ir::{BoundBy, State, SymId};
 use aot_kernels::Arch;
 use aot_runtime::artifact::{ImagesInfo, Packing, write_images};
 use aot_runtime::program::Step;
@@ -287,12 +287,24 @@ impl Building<'_> {
                 from_data: symbol.bound_by == BoundBy::Run,
             }
         });
+        let inputs = PortSpec::of(&program.inputs, symbols);
+        let outputs = PortSpec::of(&program.outputs, symbols);
+        let pair =
+            |s: &State| (inputs[s.input as usize].clone(), outputs[s.output as usize].clone());
+        let state: Vec<_> = program.state.iter().map(pair).collect();
+        let is_kept = |port: &PortSpec, of: fn(&(PortSpec, PortSpec)) -> &PortSpec| {
+            state.iter().any(|pair| of(pair).index == port.index)
+        };
+        let inputs = inputs.into_iter().filter(|port| !is_kept(port, |(input, _)| input)).collect();
+        let outputs =
+            outputs.into_iter().filter(|port| !is_kept(port, |(_, output)| output)).collect();
         Ok(ModelSpec {
             name: model.name.get_ref().clone(),
             rust: model.rust.clone(),
             source: model.source.get_ref().display().to_string(),
-            inputs: PortSpec::of(&program.inputs, symbols),
-            outputs: PortSpec::of(&program.outputs, symbols),
+            inputs,
+            outputs,
+            state,
             dims: dims.collect(),
             precision: model.precision,
             exceptions: !model.precision_for.is_empty(),

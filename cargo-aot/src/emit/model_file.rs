@@ -25,6 +25,9 @@ pub enum EmitError {
     /// A model without inputs, which always gives the same.
     #[error("the model has no inputs: its outputs are constants")]
     NoInputs,
+    /// A model all of whose outputs are kept.
+    #[error("all outputs of the model are kept from run to run: there is none to see")]
+    NoOutputs,
     /// A template of ours is wrong.
     #[error("failed to write from a template")]
     Template(#[from] minijinja::Error),
@@ -41,19 +44,22 @@ pub struct PortSpec {
     pub shape: Vec<String>,
     /// A shape that it can have.
     pub example: Vec<i64>,
+    /// Its place among all inputs or outputs of the model.
+    pub index: usize,
 }
 
 impl PortSpec {
     /// Those of a program. The example has every size at its smallest.
     pub fn of(ports: &[Port], symbols: &Symbols) -> Vec<Self> {
         let atoms: Vec<i64> = symbols.iter().map(|(_, symbol)| symbol.lo).collect();
-        let one = |port: &Port| Self {
+        let one = |(index, port): (usize, &Port)| Self {
             name: port.name.clone(),
             dtype: port.dtype,
             shape: port.shape.iter().map(|dim| symbols.show(dim)).collect(),
             example: port.shape.iter().map(|dim| dim.eval(&atoms[..]).unwrap_or(1)).collect(),
+            index,
         };
-        ports.iter().map(one).collect()
+        ports.iter().enumerate().map(one).collect()
     }
 }
 
@@ -89,6 +95,8 @@ pub struct ModelSpec {
     pub inputs: Vec<PortSpec>,
     /// Outputs in order.
     pub outputs: Vec<PortSpec>,
+    /// Inputs and outputs of the file that are kept from run to run, in pairs; they are none of the above.
+    pub state: Vec<(PortSpec, PortSpec)>,
     /// Sizes chosen at run time.
     pub dims: Vec<DimSpec>,
     /// What matrix units compute in.
@@ -115,6 +123,9 @@ pub(super) fn text(
     if model.inputs.is_empty() {
         return Err(EmitError::NoInputs);
     }
+    if model.outputs.is_empty() {
+        return Err(EmitError::NoOutputs);
+    }
     let dims: Vec<Value> = model
         .dims
         .iter()
@@ -140,7 +151,9 @@ pub(super) fn text(
             context!(code, name => literal(name), value => literal(value))
         })
         .collect();
-    let mut shapes = model.inputs.iter().chain(&model.outputs).flat_map(|port| &port.shape);
+    let kept = model.state.iter().map(|(input, _)| input);
+    let mut shapes =
+        model.inputs.iter().chain(&model.outputs).chain(kept).flat_map(|port| &port.shape);
     let divides = shapes.any(|extent| extent.contains("//"));
     let context = context!(
         name => plain(&model.name),
@@ -153,6 +166,7 @@ pub(super) fn text(
         type_name => &model.rust.type_name,
         inputs => ports(&model.inputs)?,
         outputs => ports(&model.outputs)?,
+        state => state(&model.state)?,
         computed => model.dims.iter().any(|dim| dim.from_data),
         dims,
         divides,
@@ -201,9 +215,29 @@ fn ports(ports: &[PortSpec]) -> Result<Vec<Value>, EmitError> {
                 cell => code_cell(&shape),
                 extents => extents.join(", "),
                 example => example.join(", "),
+                index => port.index,
             ))
         })
         .collect()
+}
+
+fn state(pairs: &[(PortSpec, PortSpec)]) -> Result<Vec<Value>, EmitError> {
+    let one = |(input, output): &(PortSpec, PortSpec)| {
+        let (rust, dtype) = rust_type(input.dtype)
+            .ok_or_else(|| EmitError::DType { tensor: input.name.clone(), dtype: input.dtype })?;
+        let extents: Vec<_> = input.shape.iter().map(|extent| literal(extent)).collect();
+        Ok(context!(
+            input => plain(&input.name),
+            output => plain(&output.name),
+            quoted_input => literal(&input.name),
+            quoted_output => literal(&output.name),
+            element => rust.trim_start_matches("aot_runtime::"),
+            dtype,
+            cell => code_cell(&format!("[{}]", input.shape.join(", "))),
+            extents => extents.join(", "),
+        ))
+    };
+    pairs.iter().map(one).collect()
 }
 
 /// The Rust type of elements, and the variant of `DType`.

@@ -118,6 +118,7 @@ pub fn assemble(
         guards: graph.guards.clone(),
         inputs: graph.inputs.iter().map(|v| port(&graph[*v].name, *v)).collect(),
         outputs: graph.outputs.iter().map(|(n, v)| port(n, *v)).collect(),
+        state: graph.state.clone(),
         weights,
         buffers: assembly.buffers,
         plans,

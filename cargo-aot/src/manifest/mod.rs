@@ -2,7 +2,7 @@
 //!
 //! [`Manifest::load`] reads the file and reports everything that is wrong with it at once, each
 //! with the place in the file. Checks that need a model's graph come after import:
-//! [`check_dims`] and [`check_inputs`].
+//! [`check_dims`], [`check_inputs`] and [`pair_state`].
 
 mod check;
 mod diagnostic;
@@ -14,6 +14,7 @@ mod models;
 mod names;
 mod reader;
 mod schema;
+mod state;
 mod syntax;
 mod tables;
 
@@ -26,5 +27,6 @@ pub use names::{NameError, PackageName, RustName, is_keyword};
 pub(crate) use reader::nearest;
 pub use schema::{
     DimKind, DimSpec, InputDim, InputSpec, Manifest, Model, Package, Precision, PrecisionRule,
-    Target, Toolchain, Weights,
+    StateSpec, Target, Toolchain, Weights,
 };
+pub use state::{KnownTensor, pair_state};

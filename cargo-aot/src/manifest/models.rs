@@ -9,7 +9,7 @@ use super::dims::{read_dims, read_inputs};
 use super::glob::Glob;
 use super::names::RustName;
 use super::reader::{Entry, Reader, Table};
-use super::schema::{Model, Precision, PrecisionRule};
+use super::schema::{Model, Precision, PrecisionRule, StateSpec};
 
 const KEYS: [&str; 11] = [
     "source",
@@ -95,6 +95,7 @@ fn read_model(reader: &mut Reader, entry: &Entry<'_>) -> Option<Model> {
     let dims = subtable(reader, &table, "dims").map(|t| read_dims(reader, &t)).unwrap_or_default();
     let inputs =
         subtable(reader, &table, "inputs").map(|t| read_inputs(reader, &t)).unwrap_or_default();
+    let state = read_state(reader, &table);
     read_later(reader, &table);
     Some(Model {
         name: Spanned::new(entry.key.span(), (*entry.key.get_ref()).to_owned()),
@@ -104,7 +105,45 @@ fn read_model(reader: &mut Reader, entry: &Entry<'_>) -> Option<Model> {
         precision_for,
         dims,
         inputs,
+        state,
     })
+}
+
+/// `state = [{ input = "keys.*", output = "new_keys.*" }]`
+fn read_state(reader: &mut Reader, table: &Table<'_>) -> Vec<StateSpec> {
+    let mut out = Vec::new();
+    let path = format!("{}.state", table.path);
+    let Some(value) = table.get("state") else { return out };
+    for value in reader.array(&path, value).unwrap_or_default() {
+        let Some(item) = reader.table(&path, value) else { continue };
+        reader.known_keys(&item, &["input", "output"]);
+        let mut pattern = |field: &str| match item.get(field) {
+            Some(value) => {
+                let text = reader.string(&format!("{path}.{field}"), value)?;
+                Some(Spanned::new(text.span(), Glob::new(*text.get_ref())))
+            }
+            None => {
+                reader.push(
+                    Diagnostic::error(format!("an entry of `{path}` has no `{field}`"))
+                        .at(item.span.clone(), format!("expected `{field} = \"NAME\"` in here")),
+                );
+                None
+            }
+        };
+        let (input, output) = (pattern("input"), pattern("output"));
+        let (Some(input), Some(output)) = (input, output) else { continue };
+        if input.get_ref().stars() != output.get_ref().stars() {
+            reader.push(
+                Diagnostic::error("an input's pattern and its output's differ in their stars")
+                    .at(output.span(), format!("has {} `*`", output.get_ref().stars()))
+                    .at(input.span(), format!("has {} `*`", input.get_ref().stars()))
+                    .help("what `*` stands for in the one it stands for in the other"),
+            );
+            continue;
+        }
+        out.push(StateSpec { input, output });
+    }
+    out
 }
 
 fn subtable<'a>(reader: &mut Reader, table: &Table<'a>, key: &str) -> Option<Table<'a>> {
@@ -150,20 +189,17 @@ fn read_source(
 /// The parts of the schema that this version reads and can't build.
 fn read_later(reader: &mut Reader, table: &Table<'_>) {
     read_quantize(reader, table);
-    for (key, fields) in
-        [("state", ["input", "output"].as_slice()), ("variants", ["when", "source"].as_slice())]
-    {
-        let Some(entry) = table.entry(key) else { continue };
-        let path = format!("{}.{key}", table.path);
+    if let Some(entry) = table.entry("variants") {
+        let path = format!("{}.variants", table.path);
         for value in reader.array(&path, entry.value).unwrap_or_default() {
             let Some(item) = reader.table(&path, value) else { continue };
-            reader.known_keys(&item, fields);
-            for field in fields {
+            reader.known_keys(&item, &["when", "source"]);
+            for field in ["when", "source"] {
                 match item.get(field) {
                     Some(value) => {
                         reader.string(&format!("{path}.{field}"), value);
                     }
-                    None if *field == "when" => {}
+                    None if field == "when" => {}
                     None => reader.push(
                         Diagnostic::error(format!("an entry of `{path}` has no `{field}`"))
                             .at(item.span.clone(), ""),
@@ -171,8 +207,7 @@ fn read_later(reader: &mut Reader, table: &Table<'_>) {
                 }
             }
         }
-        let verb = if key == "state" { "is" } else { "are" };
-        reader.not_supported(&format!("`{key}` {verb}"), entry.key.span());
+        reader.not_supported("`variants` are", entry.key.span());
     }
     if let Some(entry) = table.entry("weights") {
         reader.string(&format!("{}.weights", table.path), entry.value);

@@ -155,6 +155,8 @@ pub struct Model {
     pub dims: Vec<DimSpec>,
     /// In the order of the file.
     pub inputs: Vec<InputSpec>,
+    /// In the order of the file.
+    pub state: Vec<StateSpec>,
 }
 
 impl Model {
@@ -170,6 +172,16 @@ impl Model {
     pub fn dim(&self, name: &str) -> Option<&DimSpec> {
         self.dims.iter().find(|dim| dim.name.get_ref() == name)
     }
+}
+
+/// One entry of `state`: outputs that are inputs of the next run. What the stars of one pattern stand for they stand
+/// for in the other.
+#[derive(Clone, Debug)]
+pub struct StateSpec {
+    /// Which inputs.
+    pub input: Spanned<Glob>,
+    /// Which outputs; as many stars as `input`.
+    pub output: Spanned<Glob>,
 }
 
 /// One entry of `dims`.

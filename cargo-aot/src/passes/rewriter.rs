@@ -27,11 +27,12 @@ pub(super) struct Rewriter<'s> {
 }
 
 impl<'s> Rewriter<'s> {
-    /// A graph with the symbols, inputs and guards of `source`, and no nodes yet.
+    /// A graph with the symbols, inputs, guards and state of `source`, and no nodes yet.
     pub(super) fn new(source: &'s Graph) -> Self {
         let mut graph = Graph::new(source.name.clone());
         graph.symbols = source.symbols.clone();
         graph.guards = source.guards.clone();
+        graph.state = source.state.clone();
         let mut values = vec![None; source.values().len()];
         for &input in &source.inputs {
             let value = &source[input];

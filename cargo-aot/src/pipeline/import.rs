@@ -5,8 +5,10 @@ use super::error::ModelError;
 use super::options::import_options;
 use crate::import::{AxisSpec, Description, DimInfo, ImportError, Imported, describe, import};
 use crate::manifest::{
-    Diagnostic, KnownDim, KnownInput, Manifest, Model, check_dims, check_inputs,
+    Diagnostic, KnownDim, KnownInput, KnownTensor, Manifest, Model, check_dims, check_inputs,
+    pair_state,
 };
+use aot_ir::{Graph, State, ValueId};
 
 /// What is wrong with a model's table in the manifest.
 #[derive(Debug)]
@@ -16,7 +18,10 @@ pub struct ManifestProblems(pub Vec<Diagnostic>);
 pub fn import_model(manifest: &Manifest, model: &Model) -> Result<Imported, ModelError> {
     let path = manifest.resolve(model.source.get_ref());
     let error = match import(&path, &import_options(model)) {
-        Ok(imported) => return Ok(imported),
+        Ok(mut imported) => {
+            imported.graph.state = state(model, &imported.graph)?;
+            return Ok(imported);
+        }
         Err(error) => error,
     };
     let of_manifest = matches!(
@@ -37,6 +42,21 @@ pub fn import_model(manifest: &Manifest, model: &Model) -> Result<Imported, Mode
         return Err(ModelError::Manifest(ManifestProblems(vec![problem])));
     }
     Err(error.into())
+}
+
+/// The state that the manifest gives the model.
+fn state(model: &Model, graph: &Graph) -> Result<Vec<State>, ModelError> {
+    let known = |name: &str, value: ValueId| KnownTensor {
+        name: name.to_owned(),
+        dtype: graph[value].dtype.to_string(),
+        rank: graph[value].shape.len(),
+    };
+    let inputs: Vec<_> = graph.inputs.iter().map(|v| known(&graph[*v].name, *v)).collect();
+    let outputs: Vec<_> = graph.outputs.iter().map(|(name, v)| known(name, *v)).collect();
+    let pairs = pair_state(model, &inputs, &outputs);
+    let pairs = pairs.map_err(|problems| ModelError::Manifest(ManifestProblems(problems)))?;
+    let state = |(input, output)| State { input: input as u32, output: output as u32 };
+    Ok(pairs.into_iter().map(state).collect())
 }
 
 /// What of `model`'s dims and inputs the file contradicts or misses.

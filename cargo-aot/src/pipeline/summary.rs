@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aot_ir::{BoundBy, Dim, Scope, SymId, Symbols};
+use aot_ir::{BoundBy, Dim, Scope, State, SymId, Symbols};
 use aot_runtime::program::{Buffer, Place, Port, Program, Step, Target};
 use serde::Serialize;
 
@@ -25,6 +25,8 @@ pub struct ModelSummary {
     pub inputs: Vec<PortSummary>,
     /// Outputs in order.
     pub outputs: Vec<PortSummary>,
+    /// Outputs that are inputs of the next run.
+    pub state: Vec<StateSummary>,
     /// Sizes chosen at run time.
     pub dims: Vec<DimSummary>,
     /// Nodes of the imported graph.
@@ -54,6 +56,17 @@ pub struct PortSummary {
     pub dtype: String,
     /// Extents as text.
     pub shape: Vec<String>,
+}
+
+/// An output that is an input of the next run.
+#[derive(Clone, Debug, Serialize)]
+pub struct StateSummary {
+    /// The input.
+    pub input: String,
+    /// The output.
+    pub output: String,
+    /// Bytes that a session keeps of it at the greatest sizes.
+    pub bytes: u64,
 }
 
 /// A size chosen at run time.
@@ -219,6 +232,7 @@ impl ModelSummary {
             precision: model.precision.name(),
             inputs: ports(&program.inputs, symbols),
             outputs: ports(&program.outputs, symbols),
+            state: program.state.iter().map(|state| state_summary(*state, program)).collect(),
             dims: dims(manifest, model, program),
             nodes: planned.plan.graph.nodes().len(),
             launches: program.steps.iter().map(|step| step.launches().len()).sum(),
@@ -250,6 +264,17 @@ fn ports(ports: &[Port], symbols: &Symbols) -> Vec<PortSummary> {
         shape: port.shape.iter().map(|dim| symbols.show(dim)).collect(),
     };
     ports.iter().map(port).collect()
+}
+
+fn state_summary(state: State, program: &Program) -> StateSummary {
+    let (input, output) =
+        (&program.inputs[state.input as usize], &program.outputs[state.output as usize]);
+    let elements = largest(&output.shape.iter().product(), &program.symbols);
+    StateSummary {
+        input: input.name.clone(),
+        output: output.name.clone(),
+        bytes: output.dtype.bytes_for(elements).unwrap_or(u64::MAX),
+    }
 }
 
 fn dims(manifest: &Manifest, model: &Model, program: &Program) -> Vec<DimSummary> {

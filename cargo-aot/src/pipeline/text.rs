@@ -12,6 +12,10 @@ impl Display for ModelSummary {
         writeln!(f, "{} ({}, {})", self.name, self.source, self.precision)?;
         ports(f, "inputs", &self.inputs)?;
         ports(f, "outputs", &self.outputs)?;
+        for (index, state) in self.state.iter().enumerate() {
+            let (what, bytes) = (if index == 0 { "state" } else { "" }, human_bytes(state.bytes));
+            writeln!(f, "  {what:9}{} from {}, {bytes}", state.input, state.output)?;
+        }
         for (index, dim) in self.dims.iter().enumerate() {
             writeln!(f, "  {:9}{}", if index == 0 { "dims" } else { "" }, dim_text(dim))?;
         }

@@ -110,7 +110,9 @@ impl Workshop<'_> {
         let name = model.name.get_ref();
         let made = OnceCell::new();
         let sources = self.sources(model, &made)?;
-        let mut inputs = Inputs::new().option("dims", &format!("{:?}", import_options(model)));
+        let mut inputs = Inputs::new()
+            .option("dims", &format!("{:?}", import_options(model)))
+            .option("state", &state_text(model));
         for path in &sources {
             inputs = inputs.file(path, self.session.source(path)?);
         }
@@ -183,6 +185,12 @@ impl Workshop<'_> {
             with_plan_of(self.manifest, model, graph, |planned| plan_artifact(&planned.assembled))
         })
     }
+}
+
+/// What `state` of a model says, wherever it stands.
+fn state_text(model: &Model) -> String {
+    let pairs = model.state.iter().map(|spec| (spec.input.get_ref(), spec.output.get_ref()));
+    format!("{:?}", pairs.collect::<Vec<_>>())
 }
 
 /// The graph with the bytes of its constants.

@@ -8,8 +8,14 @@ use std::process::Command;
 use super::app::App;
 use super::network::{Dense, Network};
 
-const FILES: [&str; 5] =
-    ["Cargo.toml", "build.rs", "src/lib.rs", "src/text_tagger.rs", "src/dense.rs"];
+const FILES: [&str; 6] = [
+    "Cargo.toml",
+    "build.rs",
+    "src/lib.rs",
+    "src/text_tagger.rs",
+    "src/dense.rs",
+    "src/recurrent.rs",
+];
 
 /// Names that are no Rust, and dims of every kind.
 fn tagger() -> Vec<u8> {
@@ -26,6 +32,17 @@ fn tagger() -> Vec<u8> {
         .ints("kernel_shape", &[2, 2])
         .ints("strides", &[2, 2])
         .file("/Scores|0 9 /embed/out.0 pooled", &[("labels", "a\n\"b\" `c`"), ("author", "tests")])
+}
+
+/// A state between an input and an output.
+fn recurrent() -> Vec<u8> {
+    Network::default()
+        .input("h", "batch 3")
+        .input("x", "batch 3")
+        .node("Add", "h x", "sum")
+        .node("Tanh", "sum", "hn")
+        .node("Relu", "sum", "y")
+        .file("hn y", &[])
 }
 
 const MANIFEST: &str = r#"
@@ -49,12 +66,18 @@ width = { range = "16..=48", step = 16 }
 [models.dense]
 source = "dense.onnx"
 dims = { batch = 3 }
+
+[models.recurrent]
+source = "recurrent.onnx"
+dims = { batch = "1..=4" }
+state = [{ input = "h", output = "hn" }]
 "#;
 
 fn app(name: &str) -> App {
     let app = App::new(name);
     app.write("tagger.onnx", tagger());
     app.write("dense.onnx", Dense::new(&[2, 3], 1).file());
+    app.write("recurrent.onnx", recurrent());
     app.write("Aot.toml", MANIFEST);
     app.aot(&["build"]).ok();
     app
@@ -88,7 +111,7 @@ fn the_documentation_is_whole_and_its_examples_compile() {
     fs::copy(app.path("Cargo.lock"), app.path("nets/Cargo.lock")).unwrap();
     app.cargo_in("nets", &["doc", "--no-deps"]).ok();
     let tested = app.cargo_in("nets", &["test", "--doc"]).ok();
-    assert!(tested.stdout.contains("test result: ok. 3 passed"), "{tested}");
+    assert!(tested.stdout.contains("test result: ok. 4 passed"), "{tested}");
 }
 
 /// `cargo fmt --all` formats crates that an application depends on by path, too: what it finds in

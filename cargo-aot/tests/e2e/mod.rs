@@ -14,5 +14,6 @@ mod network;
 mod proto;
 mod rebuilds;
 mod sizes;
+mod state;
 mod user;
 mod verify;

@@ -80,6 +80,13 @@ impl Network {
         self
     }
 
+    /// An attribute of the last node.
+    pub(super) fn int(mut self, name: &str, i: i64) -> Self {
+        let attribute = AttributeProto { name: name.to_owned(), i, ..Default::default() };
+        self.0.node.last_mut().expect("a node").attribute.push(attribute);
+        self
+    }
+
     /// The file, with these outputs.
     pub(super) fn file(mut self, outputs: &str, metadata: &[(&str, &str)]) -> Vec<u8> {
         let output = |name: &str| ValueInfo { name: name.to_owned(), r#type: None };

@@ -13,6 +13,7 @@ use aot_tests::compare::{distance, first_difference, row_distance};
 use aot_tests::device::{has_device_tensor, on_device};
 use aot_tests::manifest::{Entry, FILE, Pack, Recorded, Value};
 use aot_tests::packed;
+use aot_tests::sessions::{compare_session, given_inputs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -203,7 +204,26 @@ fn check(device: &Device, images: &Images, entry: &Entry, trials: &Trials) -> Re
         }
     }
     within_bounds(&loaded)?;
+    if !trials.graph.state.is_empty() {
+        let distance = session(&loaded, entry, &trials.graph)?;
+        // Errors of the state are handed on, too.
+        if distance.is_nan() || distance > entry.tolerance * 4.0 {
+            return Err(format!("a session is off by {distance:.2e}"));
+        }
+        worst = worst.max(distance);
+    }
     Ok(worst)
+}
+
+/// Some runs of a session at the entry's first sizes.
+fn session(loaded: &Loaded, entry: &Entry, graph: &Graph) -> Result<f64, String> {
+    let runs: Vec<Vec<Tensor>> = (0..4)
+        .map(|seed| {
+            let all = entry.inputs(graph, &entry.sizes[0], 70 + seed);
+            given_inputs(graph).into_iter().map(|i| all[i].clone()).collect()
+        })
+        .collect();
+    compare_session(loaded, graph, &runs)
 }
 
 /// 0 where the outputs are those that were recorded.

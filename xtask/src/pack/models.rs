@@ -16,6 +16,7 @@ pub(super) fn graph(model: &Model, layout: &Layout) -> Result<Graph> {
     }
     let path = layout.assets().join("models").join(model.file);
     let other = |e: &dyn std::error::Error| Error::Other(format!("{}: {e}", model.name));
-    let imported = import(&path, &options).map_err(|e| other(&e))?;
+    let mut imported = import(&path, &options).map_err(|e| other(&e))?;
+    model.keep_state(&mut imported.graph);
     passes::run(&imported.graph, &passes::Options::default()).map_err(|e| other(&e))
 }

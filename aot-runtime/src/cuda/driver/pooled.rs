@@ -93,6 +93,19 @@ impl Pooled {
         })
     }
 
+    /// Puts a copy to the beginning of other memory of the same GPU into the stream. What exceeds either is left out.
+    pub(crate) fn copy_to(&self, stream: &Stream, to: &Self) -> Result<()> {
+        let bytes = self.bytes.min(to.bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.gpu.enter()?;
+        // SAFETY: both ranges lie within their memory, which is of one GPU.
+        check("cuMemcpyDtoDAsync", unsafe {
+            sys::cuMemcpyDtoDAsync_v2(to.address, self.address, bytes, stream.raw())
+        })
+    }
+
     /// Frees the memory once these events have happened.
     pub(crate) fn free_after<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
         if self.bytes == 0 || self.gpu.enter().is_err() {

@@ -207,6 +207,8 @@ impl aot_runtime::Model for Dense {
                 shape: &["3", "3"],
             },
         ],
+        state: &[
+        ],
         dims: &[
         ],
         metadata: &[
@@ -240,5 +242,9 @@ impl aot_runtime::Model for Dense {
 
     fn loaded(&self) -> &aot_runtime::Loaded {
         &self.loaded
+    }
+
+    fn from_loaded(loaded: aot_runtime::Loaded) -> Self {
+        Self { loaded }
     }
 }

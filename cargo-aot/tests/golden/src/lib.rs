@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `text-tagger` | [`text_tagger::TextTagger`] | `tagger.onnx` |
 //! | `dense` | [`dense::Dense`] | `dense.onnx` |
+//! | `recurrent` | [`recurrent::Recurrent`] | `recurrent.onnx` |
 //!
 //! ```no_run
 //! use golden_nets::text_tagger::{Inputs, TextTagger};
@@ -37,3 +38,4 @@
 
 pub mod text_tagger;
 pub mod dense;
+pub mod recurrent;

@@ -306,6 +306,8 @@ impl aot_runtime::Model for TextTagger {
                 shape: &["batch", "1", "sequence // 2", "width // 2"],
             },
         ],
+        state: &[
+        ],
         dims: &[
             aot_runtime::DimMeta {
                 name: "batch",
@@ -368,5 +370,9 @@ impl aot_runtime::Model for TextTagger {
 
     fn loaded(&self) -> &aot_runtime::Loaded {
         &self.loaded
+    }
+
+    fn from_loaded(loaded: aot_runtime::Loaded) -> Self {
+        Self { loaded }
     }
 }
