@@ -195,6 +195,17 @@ impl<'a> OutputRef<'a> {
         OutputRef { dtype: self.dtype, shape: self.shape.clone(), data }
     }
 
+    /// Overwrites the buffer with a result of its shape.
+    pub(crate) fn store(&mut self, bytes: &[u8]) -> crate::Result<()> {
+        match &mut self.data {
+            OutputData::Host(sink) => {
+                sink.store(bytes);
+                Ok(())
+            }
+            OutputData::Device { memory, .. } => memory.write(bytes),
+        }
+    }
+
     /// Says which shape the result has.
     pub(crate) fn set_shape(&mut self, shape: Vec<usize>) {
         self.shape = shape;

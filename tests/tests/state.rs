@@ -3,12 +3,17 @@
 use crate::memory::nothing;
 use crate::models::imported;
 use crate::reference::cases;
+use aot_ir::dim::Atom;
 use aot_ir::exec::Tensor;
 use aot_ir::{Arch, Bytes, Graph};
+use aot_kernels::group::{Anchor, Group};
 use aot_runtime::Device;
 use aot_runtime::artifact::{WeightsLayout, write_model};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
+use aot_tests::cases::{Case, all};
+use aot_tests::compare::distance;
 use aot_tests::models::Model;
+use aot_tests::net::inputs;
 use aot_tests::sessions::{compare_session, given_inputs, same, step};
 use cargo_aot::lower::program::assemble;
 use cargo_aot::lower::{LowerOptions, Precision, lower};
@@ -33,6 +38,93 @@ fn passed(graph: &Graph) -> Graph {
     let passed = passes::run(graph, &passes::Options::default()).unwrap();
     assert_eq!((passed.check(), &passed.state), (Ok(()), &graph.state));
     passed
+}
+
+/// A decoder's inputs at these sizes, but for what it keeps.
+fn tokens(case: &Case, new: i64, seed: u64) -> Vec<Tensor> {
+    let sizes = [("batch", 2), ("past", 0), ("new", new)];
+    let sizes: Vec<(String, i64)> = sizes.map(|(name, size)| (name.to_owned(), size)).into();
+    let (_, all) = inputs(&case.graph, &sizes, seed);
+    given_inputs(&case.graph).into_iter().map(|i| all[i].clone()).collect()
+}
+
+fn decoders() -> Vec<Case> {
+    let cases: Vec<Case> =
+        all().into_iter().filter(|case| case.name.starts_with("decoder/")).collect();
+    assert_eq!(cases.len(), 4);
+    cases
+}
+
+/// Prompts and single tokens.
+#[test]
+fn decoders_go_on_with_the_keys_of_before() {
+    for case in decoders() {
+        let runs: Vec<Vec<Tensor>> = [5, 1, 1, 3, 8, 1, 1, 4, 1]
+            .into_iter()
+            .enumerate()
+            .map(|(n, new)| tokens(&case, new, n as u64))
+            .collect();
+        let worst = compare_session(&on_cpu(&case.graph), &case.graph, &runs);
+        let worst = worst.unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        assert!(worst < 1e-5, "{}: {worst:e}", case.name);
+    }
+}
+
+/// One token after the other gives what all of them at once give.
+#[test]
+fn steps_are_the_whole_sequence() {
+    let case = &decoders()[0];
+    let loaded = on_cpu(&case.graph);
+    let whole = tokens(case, 7, 3);
+    let ids = whole[0].to_f64();
+    let logits = &step(&loaded, &case.graph, &whole).unwrap()[0];
+    let (width, expected) = (logits.shape()[2], logits.to_f64());
+    let session = loaded.session().unwrap();
+    for at in 0..7 {
+        let here: Vec<f64> = (0..2).map(|batch| ids[batch * 7 + at]).collect();
+        let here = Tensor::from_f64(whole[0].dtype(), vec![2, 1], &here).unwrap();
+        let found = step(&session, &case.graph, &[here]).unwrap()[0].to_f64();
+        // The last layer adds a sum over all tokens so far, which is that of the whole only at the end.
+        if at == 6 {
+            for batch in 0..2 {
+                let from = (batch * 7 + at) * width;
+                let (found, expected) =
+                    (&found[batch * width..][..width], &expected[from..][..width]);
+                assert!(distance(found, expected) < 1e-5, "{found:?} {expected:?}");
+            }
+        }
+    }
+}
+
+/// What is concatenated behind the past is stored there: no group of a run goes over the past to keep it.
+#[test]
+fn what_is_new_is_appended_in_place() {
+    for (n, case) in decoders().iter().enumerate() {
+        for precision in [Precision::F32, Precision::Tf32, Precision::F16, Precision::Bf16] {
+            let options = LowerOptions { precision, precision_for: Vec::new() };
+            let plan = lower(&case.graph, &options).unwrap();
+            let name = format!("{} in {precision:?}", case.name);
+            // What comes first is not appended.
+            let expected = if n == 3 { 0 } else { 4 };
+            assert_eq!(plan.appended.len(), expected, "{name}");
+            let past = case.graph.symbols.find("past").unwrap();
+            let goes_over = |group: &&Group| {
+                let grows = group.extents.iter().any(|e| e.any(|a| *a == Atom::Sym(past)));
+                grows && !matches!(group.anchor, Anchor::Attention(_))
+            };
+            let growing = plan.steps.iter().filter(goes_over).count();
+            assert_eq!(growing, if n == 3 { growing.max(4) } else { 0 }, "{name}");
+            let program = assemble(&plan, "m", &[], &[], &nothing).unwrap().program;
+            assert_eq!(program.check(), Ok(()), "{name}");
+            for state in program.state.iter().filter_map(|state| state.appended) {
+                let narrow = matches!(precision, Precision::F16 | Precision::Bf16);
+                assert_eq!(
+                    (state.capacity, state.dtype.bits()),
+                    (32, if narrow { 16 } else { 32 })
+                );
+            }
+        }
+    }
 }
 
 /// Speech that goes on from window to window.

@@ -119,7 +119,9 @@ impl Device {
         match &self.kind {
             Kind::Cpu => Memory::host(bytes),
             #[cfg(feature = "cuda")]
-            Kind::Cuda(gpu) => Ok(Memory::Cuda(cuda::Shared::new(gpu, bytes, "a tensor")?)),
+            Kind::Cuda(gpu) => {
+                Ok(Memory::Cuda(Arc::new(cuda::Shared::new(gpu, bytes, "a tensor")?)))
+            }
         }
     }
 }

@@ -4,6 +4,9 @@ use crate::ports::HostSink;
 use crate::{Error, Result};
 
 #[cfg(feature = "cuda")]
+use std::sync::Arc;
+
+#[cfg(feature = "cuda")]
 use crate::cuda;
 
 /// Bytes on a device.
@@ -13,7 +16,7 @@ pub(crate) enum Memory {
     Host(Vec<u8>),
     /// A GPU's.
     #[cfg(feature = "cuda")]
-    Cuda(cuda::Shared),
+    Cuda(Arc<cuda::Shared>),
 }
 
 impl Memory {
@@ -34,7 +37,16 @@ impl Memory {
                 Ok(copy)
             }
             #[cfg(feature = "cuda")]
-            Self::Cuda(shared) => Ok(Self::Cuda(shared.duplicate()?)),
+            Self::Cuda(shared) => Ok(Self::Cuda(Arc::new(shared.duplicate()?))),
+        }
+    }
+
+    /// The same memory once more, for a run that reads it and appends to it; none of the CPU, where nothing is appended.
+    pub(crate) fn share(&self) -> Option<Self> {
+        match self {
+            Self::Host(_) => None,
+            #[cfg(feature = "cuda")]
+            Self::Cuda(shared) => Some(Self::Cuda(shared.clone())),
         }
     }
 
@@ -52,7 +64,9 @@ impl Memory {
         *self = match self {
             Self::Host(_) => Self::host(bytes)?,
             #[cfg(feature = "cuda")]
-            Self::Cuda(shared) => Self::Cuda(cuda::Shared::new(shared.gpu(), bytes, "a tensor")?),
+            Self::Cuda(shared) => {
+                Self::Cuda(Arc::new(cuda::Shared::new(shared.gpu(), bytes, "a tensor")?))
+            }
         };
         Ok(())
     }

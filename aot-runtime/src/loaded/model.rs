@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::sizes::Recent;
-use super::state::State;
+use super::state::{State, run_given};
 use super::{MemoryUse, Parts, Signature, Sizes};
 use crate::artifact::ModelFile;
 use crate::device::Kind;
@@ -227,8 +227,14 @@ impl Loaded {
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
-        if self.takes_all(inputs.len())? {
+        if self.takes_all(inputs.len())? && !self.signature().appends() {
             return self.run_all(sizes, stream, inputs, outputs);
+        }
+        if self.takes_all(inputs.len())? {
+            self.check_outputs(sizes, outputs)?;
+            return run_given((self.signature(), self.device()), inputs, outputs, |i, o| {
+                self.run_all(sizes, stream, i, o)
+            });
         }
         let signature = self.signature();
         let expected = signature.outputs.len() - signature.state.len();

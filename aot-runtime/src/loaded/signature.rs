@@ -1,11 +1,11 @@
 //! What goes in and out of a model, and at which sizes.
 
 use aot_ir::dim::{Atom, BindError, ShapePattern, atom_of, bind, bind_or};
-use aot_ir::{Dim, Graph, Guard, State, SymId, Symbols};
+use aot_ir::{Dim, Graph, Guard, SymId, Symbols};
 
 use super::{Known, Sizes};
 use crate::ports::InputRef;
-use crate::program::{Port, Program};
+use crate::program::{Port, Program, StatePort};
 use crate::{Error, Result};
 
 /// A model's inputs, outputs and sizes.
@@ -22,7 +22,7 @@ pub struct Signature {
     /// Outputs in order.
     pub outputs: Vec<Port>,
     /// Outputs that are inputs of the next run, in order of the inputs.
-    pub state: Vec<State>,
+    pub state: Vec<StatePort>,
     /// For every dim with a range in the manifest, its line there.
     pub lines: Vec<(String, u32)>,
 }
@@ -53,7 +53,11 @@ impl Signature {
             guards: graph.guards.clone(),
             inputs: graph.inputs.iter().map(|&v| port(&graph[v].name, v)).collect(),
             outputs: graph.outputs.iter().map(|(name, v)| port(name, *v)).collect(),
-            state: graph.state.clone(),
+            state: graph
+                .state
+                .iter()
+                .map(|s| StatePort { input: s.input, output: s.output, appended: None })
+                .collect(),
             lines: Vec::new(),
         }
     }
@@ -84,6 +88,11 @@ impl Signature {
     /// Whether a tensor of the callers' is among the inputs that runs take from the run before.
     pub(super) fn is_kept(&self, input: usize) -> bool {
         self.state.iter().any(|state| state.input as usize == input)
+    }
+
+    /// Whether runs append to some of the state.
+    pub(super) fn appends(&self) -> bool {
+        self.state.iter().any(|state| state.appended.is_some())
     }
 
     /// The shapes of state before the first run, which has these other inputs: a dim that no other input has begins at

@@ -1,7 +1,8 @@
 //! Whether a program read from a file refers only to what it has.
 
 use super::{
-    BufferId, InPlace, LaunchArg, LaunchSize, MemoryPlan, Place, Port, Program, Step, Target,
+    AppendedState, BufferId, InPlace, LaunchArg, LaunchSize, MemoryPlan, Place, Port, Program,
+    Step, Target,
 };
 use aot_ir::dim::{Atom, Cond};
 use aot_ir::{DType, Dim, SymId};
@@ -53,6 +54,13 @@ impl Program {
             let once = earlier.iter().all(|s| s.input < state.input && s.output != state.output);
             if !once || !input.zip(output).is_some_and(|(a, b)| alike(a, b)) {
                 return Err(format!("state {i} is no input and output alike"));
+            }
+            let rank = input.map_or(0, |port| port.shape.len());
+            let sane = |a: &AppendedState| {
+                (a.axis as usize) < rank && a.capacity <= i32::MAX as u64 && a.dtype.bits() >= 8
+            };
+            if state.appended.is_some_and(|a| !sane(&a)) {
+                return Err(format!("state {i} is appended to in no sane way"));
             }
         }
         Ok(())
@@ -269,7 +277,7 @@ fn in_cond(cond: &Cond) -> Vec<&Dim> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Buffer, Launch, Loop};
+    use super::super::{Buffer, Launch, Loop, StatePort};
     use super::*;
     use aot_ir::{Arch, Symbol, Symbols};
 
@@ -335,6 +343,28 @@ mod tests {
             p.steps.reverse();
         };
         says(&shorter, "the length of buffer 1 has a size that nothing gave before");
+    }
+
+    #[test]
+    fn state_is_an_input_and_an_output_alike() {
+        let says = |state: &[StatePort], text: &str| {
+            let mut program = program();
+            program.inputs[0].shape = vec![Dim::from(4)];
+            program.buffers[0].elements = Dim::from(4);
+            program.steps.truncate(0);
+            program.outputs[0].shape = vec![Dim::from(4)];
+            program.buffers[1].elements = Dim::from(4);
+            program.state = state.to_vec();
+            assert_eq!(program.check().err().unwrap_or_default(), text);
+        };
+        let appended = |axis, dtype| Some(AppendedState { axis, capacity: 9, dtype });
+        let state = |appended| StatePort { input: 0, output: 0, appended };
+        says(&[state(None)], "");
+        says(&[state(appended(0, DType::I64))], "");
+        says(&[state(appended(1, DType::I64))], "state 0 is appended to in no sane way");
+        says(&[state(appended(0, DType::I4))], "state 0 is appended to in no sane way");
+        says(&[StatePort { output: 1, ..state(None) }], "state 0 is no input and output alike");
+        says(&[state(None), state(None)], "state 1 is no input and output alike");
     }
 
     #[test]

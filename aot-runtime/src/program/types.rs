@@ -1,7 +1,7 @@
 //! The program's data.
 
 use aot_ir::dim::Cond;
-use aot_ir::{Arch, DType, Dim, Guard, State, SymId, Symbols};
+use aot_ir::{Arch, DType, Dim, Guard, SymId, Symbols};
 use serde::{Deserialize, Serialize};
 
 /// A compiled model, without its weights and kernel images.
@@ -18,7 +18,7 @@ pub struct Program {
     /// Outputs in order.
     pub outputs: Vec<Port>,
     /// Outputs that are inputs of the next run, in order of the inputs.
-    pub state: Vec<State>,
+    pub state: Vec<StatePort>,
     /// Tensors of the weights file that are uploaded, in order.
     pub weights: Vec<Weight>,
     /// Everything that launches read and write.
@@ -47,6 +47,29 @@ pub struct Port {
     pub dtype: DType,
     /// Extents, outermost first.
     pub shape: Vec<Dim>,
+}
+
+/// An output that is an input of the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatePort {
+    /// Index into [`Program::inputs`].
+    pub input: u32,
+    /// Index into [`Program::outputs`].
+    pub output: u32,
+    /// Whether runs append to it.
+    pub appended: Option<AppendedState>,
+}
+
+/// State that runs append to. No buffer is the output's: it lies where the input does, which begins with it. That place
+/// is row-major, with an extent of `capacity` along `axis`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppendedState {
+    /// The axis.
+    pub axis: u32,
+    /// The extent there.
+    pub capacity: u64,
+    /// The type of elements there.
+    pub dtype: DType,
 }
 
 /// A tensor in the weights file.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use aot_ir::{BoundBy, State, SymId};
+use aot_ir::{BoundBy, SymId};
 use aot_kernels::Arch;
 use aot_runtime::artifact::{ImagesInfo, Packing, write_images};
-use aot_runtime::program::Step;
+use aot_runtime::program::{StatePort, Step};
 
 use super::args::{BuildArgs, Global};
 use super::error::CliError;
@@ -290,7 +290,7 @@ impl Building<'_> {
         let inputs = PortSpec::of(&program.inputs, symbols);
         let outputs = PortSpec::of(&program.outputs, symbols);
         let pair =
-            |s: &State| (inputs[s.input as usize].clone(), outputs[s.output as usize].clone());
+            |s: &StatePort| (inputs[s.input as usize].clone(), outputs[s.output as usize].clone());
         let state: Vec<_> = program.state.iter().map(pair).collect();
         let is_kept = |port: &PortSpec, of: fn(&(PortSpec, PortSpec)) -> &PortSpec| {
             state.iter().any(|pair| of(pair).index == port.index)

@@ -152,10 +152,15 @@ impl<'g> Analysis<'g> {
     }
 
     /// The type that a value is wanted in if matrix operands are all that it is used for.
-    fn matrix_type(&self, value: ValueId) -> Option<DType> {
+    pub(super) fn matrix_type(&self, value: ValueId) -> Option<DType> {
         if self.is_output[value.index()] {
             return None;
         }
+        self.read_as(value)
+    }
+
+    /// The type that a value is wanted in if matrix operands are all that groups use it for.
+    pub(super) fn read_as(&self, value: ValueId) -> Option<DType> {
         let mut wanted = None;
         for &id in &self.uses[value.index()] {
             let node = &self.graph[id];

@@ -15,6 +15,7 @@ use super::order;
 use super::padding::{Padded, Paddings};
 use super::plan::{BufferKind, Home, Plan};
 use super::scan;
+use super::state;
 use aot_ir::dim::Cond;
 use aot_ir::op::ScatterReduction;
 use aot_ir::{Dim, Graph, Node, NodeId, Op, ValueId};
@@ -34,6 +35,7 @@ pub fn lower<'g>(graph: &'g Graph, options: &'g LowerOptions) -> Result<Plan<'g>
     }
     let fusion = fuse(&analysis);
     let mut plan = Plan::new(graph);
+    state::assign(&analysis, &mut plan);
     homes::interface(&mut plan);
     let paddings = Paddings::new(&analysis, &fusion, homes::channels_last(&analysis));
     let mut groups = make_all(&paddings, &mut plan)?;

@@ -8,15 +8,18 @@ use super::plan::{BufferKind, Home, Padding, Plan};
 use aot_ir::{DType, Def, Dim, Graph, NodeId, Op, ValueId};
 use std::collections::HashMap;
 
-/// Gives every input, constant and output a home.
+/// Gives every input, constant and output a home that has none yet.
 pub(super) fn interface(plan: &mut Plan<'_>) {
     let graph = plan.graph;
     for (i, &input) in graph.inputs.iter().enumerate() {
+        if plan.homes.contains_key(&input) {
+            continue;
+        }
         add_row_major(plan, input, graph[input].dtype, BufferKind::Input(i as u32));
     }
     for (i, (_, value)) in graph.outputs.iter().enumerate() {
         let first = graph.outputs.iter().position(|(_, v)| v == value) == Some(i);
-        if first && is_made_in_place(graph, *value) {
+        if first && is_made_in_place(graph, *value) && !plan.homes.contains_key(value) {
             add_row_major(plan, *value, graph[*value].dtype, BufferKind::Output(i as u32));
         }
     }

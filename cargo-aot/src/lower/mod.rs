@@ -28,6 +28,7 @@ pub mod program;
 mod pull;
 mod resize;
 mod scan;
+mod state;
 mod window;
 mod zero;
 

@@ -1,6 +1,6 @@
 //! What lowering makes: buffers, where values live, and groups in order.
 
-use aot_ir::{DType, Dim, Graph, Guard, NodeId, Scope, SymId, Symbols, ValueId};
+use aot_ir::{DType, Dim, Graph, Guard, NodeId, Scope, State, SymId, Symbols, ValueId};
 use aot_kernels::group::Group;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -25,12 +25,25 @@ pub enum BufferKind {
     Input(u32),
     /// The graph's n-th output, row-major.
     Output(u32),
+    /// The n-th state that runs append to; see [`Appended`].
+    State(u32),
     /// The graph's n-th constant as in the model file, row-major.
     Constant(u32),
     /// Computed from constants when the model is loaded.
     Prepared,
     /// Lives during a run.
     Arena,
+}
+
+/// State that runs append to: input and output lie in one buffer, row-major, with an extent of `capacity` along `axis`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The input and the output.
+    pub state: State,
+    /// The axis.
+    pub axis: usize,
+    /// The greatest extent of the output there.
+    pub capacity: i64,
 }
 
 /// A size that the run computes: it is read back to bind a symbol.
@@ -161,6 +174,8 @@ pub struct Plan<'g> {
     pub readings: Vec<Reading>,
     /// What of the run is repeated, in order; those within others after them.
     pub loops: Vec<Repetition>,
+    /// State that runs append to.
+    pub appended: Vec<Appended>,
     /// Arena buffers that may take the memory of another one, which the group that makes them is the last to need.
     pub in_place: BTreeMap<u32, u32>,
     /// Whether this is the body of a loop.
@@ -193,6 +208,7 @@ impl<'g> Plan<'g> {
             steps: Vec::new(),
             readings: Vec::new(),
             loops: Vec::new(),
+            appended: Vec::new(),
             in_place: BTreeMap::new(),
             nested: false,
             also: HashMap::new(),

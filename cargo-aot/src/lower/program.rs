@@ -2,14 +2,14 @@
 
 use super::LowerError;
 use super::arena::plan_arena;
-use super::plan::{BufferKind, Plan};
-use aot_ir::{Arch, DType, Dim, Scope, Symbols};
+use super::plan::{Appended, BufferKind, Plan};
+use aot_ir::{Arch, DType, Dim, Scope, State, Symbols};
 use aot_kernels::group::Group;
 use aot_kernels::{Arg, Kernel, KernelError, Size};
 use aot_runtime::artifact::WeightsLayout;
 use aot_runtime::program::{
-    Buffer, BufferId, InPlace, KernelRef, Launch, LaunchArg, LaunchSize, Loop, MemoryPlan, Place,
-    Port, Program, Step, Target, Weight,
+    AppendedState, Buffer, BufferId, InPlace, KernelRef, Launch, LaunchArg, LaunchSize, Loop,
+    MemoryPlan, Place, Port, Program, StatePort, Step, Target, Weight,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -65,6 +65,7 @@ pub fn assemble(
     let places = plan.buffers.iter().enumerate().map(|(i, b)| match b.kind {
         BufferKind::Input(i) => Place::Input(i),
         BufferKind::Output(i) => Place::Output(i),
+        BufferKind::State(n) => Place::Input(plan.appended[n as usize].state.input),
         BufferKind::Constant(c) => weight_of.get(&c).map_or(Place::Prepared, |w| Place::Weight(*w)),
         BufferKind::Prepared if in_runs.contains(&(i as u32)) => Place::Prepared,
         BufferKind::Prepared => Place::PrepareScratch,
@@ -118,7 +119,7 @@ pub fn assemble(
         guards: graph.guards.clone(),
         inputs: graph.inputs.iter().map(|v| port(&graph[*v].name, *v)).collect(),
         outputs: graph.outputs.iter().map(|(n, v)| port(n, *v)).collect(),
-        state: graph.state.clone(),
+        state: graph.state.iter().map(|state| state_port(plan, *state)).collect(),
         weights,
         buffers: assembly.buffers,
         plans,
@@ -129,6 +130,17 @@ pub fn assemble(
         origins: groups.iter().map(|g| g.origin.clone()).collect(),
     };
     Ok(Assembled { program, buffers: assembly.numbers, kernels: assembly.kernels })
+}
+
+/// What is said of a state, and whether runs append to it.
+fn state_port(plan: &Plan<'_>, state: State) -> StatePort {
+    let n = plan.appended.iter().position(|appended| appended.state == state);
+    let appended = n.and_then(|n| {
+        let Appended { axis, capacity, .. } = plan.appended[n];
+        let buffer = plan.buffers.iter().find(|b| b.kind == BufferKind::State(n as u32))?;
+        Some(AppendedState { axis: axis as u32, capacity: capacity as u64, dtype: buffer.dtype })
+    });
+    StatePort { input: state.input, output: state.output, appended }
 }
 
 /// The steps of a stretch of groups, within the loops before number `entered`. Sizes that are read before its first

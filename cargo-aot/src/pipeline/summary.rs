@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use aot_ir::{BoundBy, Dim, Scope, State, SymId, Symbols};
-use aot_runtime::program::{Buffer, Place, Port, Program, Step, Target};
+use aot_ir::{BoundBy, Dim, Scope, SymId, Symbols};
+use aot_runtime::program::{Buffer, Place, Port, Program, StatePort, Step, Target};
 use serde::Serialize;
 
 use super::plan::Planned;
@@ -67,6 +67,8 @@ pub struct StateSummary {
     pub output: String,
     /// Bytes that a session keeps of it at the greatest sizes.
     pub bytes: u64,
+    /// Whether runs append to it in place.
+    pub appended: bool,
 }
 
 /// A size chosen at run time.
@@ -266,14 +268,21 @@ fn ports(ports: &[Port], symbols: &Symbols) -> Vec<PortSummary> {
     ports.iter().map(port).collect()
 }
 
-fn state_summary(state: State, program: &Program) -> StateSummary {
+fn state_summary(state: StatePort, program: &Program) -> StateSummary {
     let (input, output) =
         (&program.inputs[state.input as usize], &program.outputs[state.output as usize]);
-    let elements = largest(&output.shape.iter().product(), &program.symbols);
+    let mut shape = output.shape.clone();
+    let mut dtype = output.dtype;
+    if let Some(appended) = state.appended {
+        shape[appended.axis as usize] = (appended.capacity as i64).into();
+        dtype = appended.dtype;
+    }
+    let elements = largest(&shape.iter().product(), &program.symbols);
     StateSummary {
         input: input.name.clone(),
         output: output.name.clone(),
-        bytes: output.dtype.bytes_for(elements).unwrap_or(u64::MAX),
+        bytes: dtype.bytes_for(elements).unwrap_or(u64::MAX),
+        appended: state.appended.is_some(),
     }
 }
 

@@ -14,7 +14,8 @@ impl Display for ModelSummary {
         ports(f, "outputs", &self.outputs)?;
         for (index, state) in self.state.iter().enumerate() {
             let (what, bytes) = (if index == 0 { "state" } else { "" }, human_bytes(state.bytes));
-            writeln!(f, "  {what:9}{} from {}, {bytes}", state.input, state.output)?;
+            let kept = if state.appended { ", appended in place" } else { "" };
+            writeln!(f, "  {what:9}{} from {}, {bytes}{kept}", state.input, state.output)?;
         }
         for (index, dim) in self.dims.iter().enumerate() {
             writeln!(f, "  {:9}{}", if index == 0 { "dims" } else { "" }, dim_text(dim))?;

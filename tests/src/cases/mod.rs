@@ -3,6 +3,7 @@
 mod attention;
 mod blocks;
 mod contractions;
+mod decoder;
 mod loops;
 mod movement;
 mod packed;
@@ -100,6 +101,7 @@ pub fn all() -> Vec<Case> {
     attention::all(&mut out);
     blocks::all(&mut out);
     contractions::all(&mut out);
+    decoder::all(&mut out);
     loops::all(&mut out);
     movement::all(&mut out);
     packed::all(&mut out);

@@ -1,11 +1,13 @@
 //! What a model keeps from one run to the next.
 
+mod layout;
 mod saved;
 
 use super::{Signature, Sizes};
 use crate::device::Memory;
 use crate::ports::{InputData, InputRef, OutputRef};
-use crate::{Device, Result};
+use crate::{Device, Error, Result};
+use layout::Layout;
 use saved::Saved;
 
 /// The tensors that the next run finds; none before the first run.
@@ -14,7 +16,7 @@ pub(super) struct State {
     kept: Option<Vec<Kept>>,
 }
 
-/// One of them, on the device, row-major.
+/// One of them, on the device: row-major, or as runs append to it.
 #[derive(Debug)]
 struct Kept {
     shape: Vec<usize>,
@@ -61,11 +63,13 @@ impl State {
             Some(kept) => kept,
             None => {
                 let shapes = signature.first_shapes(inputs)?;
-                let ports = signature.state.iter().map(|s| &signature.inputs[s.input as usize]);
-                let kept = ports.zip(shapes).map(|(port, shape)| {
-                    let bytes = byte_length(port.dtype, &shape)?;
-                    let mut memory = device.allocate(bytes)?;
-                    memory.write(&vec![0; bytes])?;
+                let kept = signature.state.iter().zip(shapes).map(|(state, shape)| {
+                    let port = &signature.inputs[state.input as usize];
+                    let layout = Layout::new(port, state.appended, &shape)?;
+                    let mut memory = device.allocate(layout.bytes())?;
+                    if layout.elements() > 0 {
+                        memory.write(&vec![0; layout.bytes()])?;
+                    }
                     Ok(Kept { shape, memory, spare: None })
                 });
                 self.kept.insert(kept.collect::<Result<_>>()?)
@@ -75,6 +79,10 @@ impl State {
         for (state, kept) in signature.state.iter().zip(kept.iter_mut()) {
             let output = state.output as usize;
             let shape = sizes.outputs()[output].clone();
+            if state.appended.is_some() {
+                made.push(Made { shape, memory: alias(&kept.memory)? });
+                continue;
+            }
             let bytes = byte_length(signature.outputs[output].dtype, &shape)?;
             let memory = match kept.spare.take().filter(|spare| spare.bytes() == bytes) {
                 Some(spare) => spare,
@@ -115,9 +123,12 @@ impl State {
         for (output, (_, shape)) in outputs.iter_mut().zip(theirs) {
             output.set_shape(shape);
         }
-        for (kept, Made { shape, memory }) in kept.iter_mut().zip(made) {
-            kept.spare = Some(std::mem::replace(&mut kept.memory, memory));
+        let states = signature.state.iter().zip(kept.iter_mut());
+        for ((state, kept), Made { shape, memory }) in states.zip(made) {
             kept.shape = shape;
+            if state.appended.is_none() {
+                kept.spare = Some(std::mem::replace(&mut kept.memory, memory));
+            }
         }
         Ok(())
     }
@@ -137,7 +148,9 @@ impl State {
         for (kept, state) in self.kept.iter().flatten().zip(&signature.state) {
             let mut bytes = Vec::new();
             kept.memory.read(&mut bytes)?;
-            saved.add(&signature.inputs[state.input as usize], &kept.shape, &bytes);
+            let port = &signature.inputs[state.input as usize];
+            let layout = Layout::new(port, state.appended, &kept.shape)?;
+            saved.add(port, &kept.shape, &layout.gather(&bytes));
         }
         saved.write()
     }
@@ -149,18 +162,89 @@ impl State {
             return Ok(Self::default());
         }
         let mut kept = Vec::with_capacity(saved.tensors.len());
-        for (tensor, data) in saved.parts()? {
-            let mut memory = device.allocate(data.len())?;
-            memory.write(data)?;
-            kept.push(Kept { shape: tensor.extents()?, memory, spare: None });
+        for ((tensor, data), state) in saved.parts()?.into_iter().zip(&signature.state) {
+            let shape = tensor.extents()?;
+            let port = &signature.inputs[state.input as usize];
+            if state.appended.is_some_and(|a| shape[a.axis as usize] as u64 > a.capacity) {
+                let reason = format!("`{}` is longer than the model holds", port.name);
+                return Err(Error::SavedState { reason });
+            }
+            let layout = Layout::new(port, state.appended, &shape)?;
+            let mut memory = device.allocate(layout.bytes())?;
+            memory.write(&layout.spread(data))?;
+            kept.push(Kept { shape, memory, spare: None });
         }
         Ok(Self { kept: Some(kept) })
     }
+}
+
+/// The memory of an input as that of the output that goes on in it.
+fn alias(memory: &Memory) -> Result<Memory> {
+    memory.share().ok_or_else(|| Error::artifact("the program", "the CPU appends to nothing"))
+}
+
+/// Does a run that is given all inputs and outputs, of which some lie as runs append to them.
+pub(super) fn run_given(
+    (signature, device): (&Signature, &Device),
+    inputs: &[InputRef<'_>],
+    outputs: &mut [OutputRef<'_>],
+    run: impl FnOnce(&[InputRef<'_>], &mut [OutputRef<'_>]) -> Result<()>,
+) -> Result<()> {
+    let mut made: Vec<Option<Made>> = (0..outputs.len()).map(|_| None).collect();
+    let mut kept: Vec<Option<Memory>> = (0..inputs.len()).map(|_| None).collect();
+    for state in signature.state.iter().filter(|state| state.appended.is_some()) {
+        let (input, output) = (state.input as usize, state.output as usize);
+        let given = &inputs[input];
+        let layout = Layout::new(&signature.inputs[input], state.appended, given.shape)?;
+        let mut memory = device.allocate(layout.bytes())?;
+        match given.data {
+            InputData::Host(bytes) => memory.write(&layout.spread(bytes))?,
+            InputData::Device(tensor) => {
+                let mut bytes = Vec::new();
+                tensor.read(&mut bytes)?;
+                memory.write(&layout.spread(&bytes))?;
+            }
+        }
+        made[output] =
+            Some(Made { shape: outputs[output].shape().to_vec(), memory: alias(&memory)? });
+        kept[input] = Some(memory);
+    }
+    let all_inputs: Vec<InputRef<'_>> = inputs
+        .iter()
+        .zip(&kept)
+        .map(|(given, kept)| match kept {
+            Some(memory) => InputRef { data: InputData::Device(memory), ..*given },
+            None => *given,
+        })
+        .collect();
+    let mut all_outputs: Vec<OutputRef<'_>> = outputs
+        .iter_mut()
+        .zip(&mut made)
+        .map(|(given, made)| match made {
+            Some(Made { shape, memory }) => OutputRef::device(given.dtype, memory, shape),
+            None => given.reborrow(),
+        })
+        .collect();
+    run(&all_inputs, &mut all_outputs)?;
+    let shapes: Vec<Vec<usize>> = all_outputs.iter().map(|o| o.shape().to_vec()).collect();
+    drop(all_outputs);
+    for (output, shape) in outputs.iter_mut().zip(shapes) {
+        output.set_shape(shape);
+    }
+    for state in signature.state.iter().filter(|state| state.appended.is_some()) {
+        let output = state.output as usize;
+        let Some(Made { shape, memory }) = &made[output] else { continue };
+        let layout = Layout::new(&signature.outputs[output], state.appended, shape)?;
+        let mut bytes = Vec::new();
+        memory.read(&mut bytes)?;
+        outputs[output].store(&layout.gather(&bytes))?;
+    }
+    Ok(())
 }
 
 fn byte_length(dtype: aot_ir::DType, shape: &[usize]) -> Result<usize> {
     let elements = crate::tensor::elements_of(shape);
     let bytes = elements.and_then(|n| dtype.bytes_for(n as u64));
     let bytes = bytes.and_then(|n| usize::try_from(n).ok());
-    bytes.ok_or_else(|| crate::Error::Elements { found: 0, shape: shape.to_vec() })
+    bytes.ok_or_else(|| Error::Elements { found: 0, shape: shape.to_vec() })
 }

@@ -6,6 +6,7 @@
 mod eval;
 mod memory;
 mod run;
+mod state;
 
 pub(in crate::lower) use eval::{Num, binary, cast, unary};
 pub use memory::Memory;

@@ -4,6 +4,7 @@ use super::super::arena::ArenaPlan;
 use super::super::plan::{BufferKind, Plan};
 use super::Memory;
 use super::eval::{Folding, Num, Place, for_each};
+use super::state;
 use aot_ir::dim::{BindError, VarId, atom_of};
 use aot_ir::op::ScatterReduction;
 use aot_ir::{DType, DimError};
@@ -80,6 +81,9 @@ pub fn interpret_observed(
 ) -> Result<(Vec<Vec<u8>>, Vec<i64>)> {
     let mut memory = Memory::new(plan, arena, atoms)?;
     let mut atoms = atoms.to_vec();
+    for appended in &plan.appended {
+        state::put(plan, &mut memory, &atoms, appended, inputs)?;
+    }
     for (i, buffer) in plan.buffers.iter().enumerate() {
         let place = memory.bytes_mut(i as u32);
         let source: &[u8] = match buffer.kind {
@@ -98,11 +102,14 @@ pub fn interpret_observed(
     run_steps(plan, 0..plan.steps.len(), 0, &mut memory, &mut atoms, observe)?;
     read(plan, plan.steps.len(), &mut memory, &mut atoms)?;
     let outputs = (0..plan.graph.outputs.len() as u32).map(|n| {
+        if let Some(appended) = plan.appended.iter().find(|a| a.state.output == n) {
+            return state::take(plan, &memory, &atoms, appended);
+        }
         let is = |k: &BufferKind| *k == BufferKind::Output(n);
         let buffer = plan.buffers.iter().position(|b| is(&b.kind));
-        buffer.map(|b| memory.bytes(b as u32).to_vec()).unwrap_or_default()
+        Ok(buffer.map(|b| memory.bytes(b as u32).to_vec()).unwrap_or_default())
     });
-    Ok((outputs.collect(), atoms))
+    Ok((outputs.collect::<Result<_>>()?, atoms))
 }
 
 /// Runs a stretch of groups; those of the plan's loops before number `entered` are going on.
