@@ -151,6 +151,27 @@ impl<'g> Analysis<'g> {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| scope.proves_eq(a, b))
     }
 
+    /// Whether a node makes numbers of a wider type of those of state, moved or not: reading them as they are kept takes
+    /// no work worth a copy, which would grow with the past.
+    pub(super) fn widens_state(&self, node: &Node) -> bool {
+        let Op::Cast(DType::F32) = node.op else { return false };
+        let mut value = node.inputs[0];
+        if !matches!(self.graph[value].dtype, DType::F16 | DType::Bf16) {
+            return false;
+        }
+        let is_kept = |value| {
+            let outputs = &self.graph.outputs;
+            self.graph.state.iter().any(|s| outputs[s.output as usize].1 == value)
+        };
+        while !is_kept(value) {
+            match self.graph.producer(value).map(|id| &self.graph[id]) {
+                Some(moved) if is_movement(&moved.op) => value = moved.inputs[0],
+                _ => return false,
+            }
+        }
+        true
+    }
+
     /// The type that a value is wanted in if matrix operands are all that it is used for.
     pub(super) fn matrix_type(&self, value: ValueId) -> Option<DType> {
         if self.is_output[value.index()] {

@@ -138,7 +138,7 @@ fn keep_inline(a: &Analysis<'_>, owner: &HashMap<NodeId, NodeId>, kept: &mut Has
                     Op::Iota { .. } | Op::Dims { .. } | Op::Fill { .. } => {
                         demands[i] == Demand::Direct
                     }
-                    op if is_movement(op) => false,
+                    op if is_movement(op) || a.widens_state(node) => false,
                     Op::Concat { .. } => {
                         demands[i] > Demand::Elements
                             || node.inputs.len() > SELECTABLE_OPERANDS
@@ -179,7 +179,7 @@ fn keep_inline(a: &Analysis<'_>, owner: &HashMap<NodeId, NodeId>, kept: &mut Has
         for (n, v) in node.inputs.iter().enumerate() {
             let demand = own_demand(a, id, n).max(match node.op {
                 _ if reader.is_some() => Demand::Elements,
-                _ if is_movement(&node.op) => passed,
+                _ if is_movement(&node.op) || a.widens_state(node) => passed,
                 _ => passed.min(Demand::Repeatedly),
             });
             demands[v.index()] = demands[v.index()].max(demand);

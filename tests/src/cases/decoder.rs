@@ -22,6 +22,8 @@ enum Kept {
     ByToken,
     /// As `ByHead`, one head for all heads of queries.
     Shared,
+    /// As `Shared`, in binary16.
+    Halves,
     /// As `ByHead`, what is new first.
     Backward,
 }
@@ -60,7 +62,7 @@ impl Decoder {
 
     /// Keys or values of all tokens, `[batch, heads, tokens, head]`, of those of the new ones.
     fn with_past(&mut self, x: ValueId) -> ValueId {
-        let heads = if self.kept == Kept::Shared { 1 } else { HEADS };
+        let heads = if matches!(self.kept, Kept::Shared | Kept::Halves) { 1 } else { HEADS };
         let new = self.linear(x, WIDTH, heads * HEAD);
         let new = self.split(new, heads);
         let (b, p) = (self.batch.clone(), self.past.clone());
@@ -69,14 +71,20 @@ impl Decoder {
             true => (new, [b, p, heads.into(), HEAD.into()], 1),
             false => (self.transposed(new), [b, heads.into(), p, HEAD.into()], 2),
         };
+        let halves = self.kept == Kept::Halves;
+        let (dtype, new) = match halves {
+            true => (DType::F16, self.net.op(Op::Cast(DType::F16), &[new])),
+            false => (DType::F32, new),
+        };
         let input = self.net.graph.inputs.len() as u32;
-        let past = self.net.input(DType::F32, &shape);
+        let past = self.net.input(dtype, &shape);
         let parts = if self.kept == Kept::Backward { [new, past] } else { [past, new] };
         let all = self.net.op(Op::Concat { axis }, &parts);
         self.outputs.push((input, all));
+        let all = if halves { self.net.op(Op::Cast(DType::F32), &[all]) } else { all };
         match self.kept {
             Kept::ByToken => self.transposed(all),
-            Kept::Shared => {
+            Kept::Shared | Kept::Halves => {
                 let tokens = &self.past + &self.new;
                 let shape = vec![self.batch.clone(), HEADS.into(), tokens, HEAD.into()];
                 self.net.op(Op::Expand { shape }, &[all])
@@ -151,7 +159,8 @@ fn decoder(kept: Kept) -> Net {
 
 pub(super) fn all(cases: &mut Cases) {
     cases.family("decoder", |cases| {
-        for kept in [Kept::ByHead, Kept::ByToken, Kept::Shared, Kept::Backward] {
+        let all = [Kept::ByHead, Kept::ByToken, Kept::Shared, Kept::Halves, Kept::Backward];
+        for kept in all {
             let sizes = [
                 vec![("batch", 2), ("past", 3), ("new", 2)],
                 vec![("batch", 1), ("past", 0), ("new", 8)],
