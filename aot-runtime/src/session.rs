@@ -79,6 +79,14 @@ impl<M: Model> Session<M> {
         Ok(Self { model: M::from_loaded(self.model.loaded().try_clone()?) })
     }
 
+    /// Bytes that the state takes on the device, beside [what the model takes](Model::memory); 0 before the first run.
+    ///
+    /// # Errors
+    /// When an earlier run panicked.
+    pub fn state_bytes(&self) -> Result<u64> {
+        self.model.loaded().state_bytes()
+    }
+
     /// The state as bytes, after all runs. They do not depend on the device: what a GPU left can go on on the CPU.
     ///
     /// # Errors

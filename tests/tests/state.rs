@@ -167,6 +167,7 @@ fn what_is_wrong_with_a_session_is_said() {
     let given: Vec<Tensor> = given_inputs(&graph).into_iter().map(|i| all[i].clone()).collect();
     let session = loaded.session().unwrap();
     let empty = session.save().unwrap();
+    assert_eq!(session.state_bytes().unwrap(), 0);
     step(&session, &graph, &given).unwrap();
     let saved = session.save().unwrap();
     let after = step(&session, &graph, &given).unwrap();
@@ -185,6 +186,10 @@ fn what_is_wrong_with_a_session_is_said() {
     let other = on_cpu(&renamed).session().unwrap();
     let error = other.restore(&saved).unwrap_err().to_string();
     assert!(error.ends_with(&format!("it is of `{}`, not of `other`", graph.name)), "{error}");
+
+    // Two buffers of two rows of 128 for every window of the batch.
+    let batch = given[0].shape()[0] as u64;
+    assert_eq!(session.state_bytes().unwrap(), 2 * 2 * batch * 128 * 4);
 
     // Nothing of this has changed the session.
     session.restore(&saved).unwrap();

@@ -1,6 +1,6 @@
 //! What a model takes.
 
-/// Memory that a model takes, in bytes.
+/// Memory that a model takes, in bytes; what sessions keep [is apart](crate::Session::state_bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Weights as they are in the file, and what was prepared from them; on the device.

@@ -102,6 +102,14 @@ impl Loaded {
         Ok(Self { model: self.model.clone(), state: Some(Mutex::new(copy)) })
     }
 
+    /// Bytes that the state takes on the device; 0 before the first run.
+    ///
+    /// # Errors
+    /// When this is no session.
+    pub fn state_bytes(&self) -> Result<u64> {
+        Ok(self.kept()?.bytes())
+    }
+
     /// The state as bytes, which do not depend on the device; waits for runs.
     ///
     /// # Errors

@@ -133,6 +133,13 @@ impl State {
         Ok(())
     }
 
+    /// Bytes on the device, those of memory that waits for the next run included.
+    pub(super) fn bytes(&self) -> u64 {
+        let kept = self.kept.iter().flatten();
+        let own = kept.map(|k| k.memory.bytes() + k.spare.as_ref().map_or(0, Memory::bytes));
+        own.map(|bytes| bytes as u64).sum()
+    }
+
     /// A copy.
     pub(super) fn duplicate(&self) -> Result<Self> {
         let Some(kept) = &self.kept else { return Ok(Self::default()) };
