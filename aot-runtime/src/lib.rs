@@ -39,6 +39,8 @@ mod session;
 mod tensor;
 
 pub use aot_ir::{DType, dim::BindError};
+#[cfg(feature = "cuda")]
+pub use cuda::{DriverCounts, driver_counts};
 pub use device::{Device, Stream};
 pub use element::Element;
 pub use error::{Error, Result};

@@ -2,6 +2,20 @@
 #pragma nv_diag_suppress 177  // Generated statements may turn out unused.
 #define FN __device__ __forceinline__
 
+// Waits until the launch before is done and its results can be read, where this one may begin earlier.
+FN void wait_for_launch_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the launch after begin once all blocks have called this or are done; it waits for results itself.
+FN void let_launch_after_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 // Sizes from memory, 16 bytes at a time.
 template <class Sizes>
 FN Sizes read_sizes(const Sizes* from) {

@@ -54,6 +54,9 @@ pub struct Kernel {
     pub when: Cond,
     /// Blocks that have something to do. If this is not constant, any more may be launched: they leave at once.
     pub blocks: Dim,
+    /// Whether it should begin before the launch before it is done, where the GPU can: its blocks wait for that, and
+    /// are then not spread evenly over the GPU, which matters little where they are short.
+    pub early: bool,
     /// Threads per block.
     pub threads: u32,
     /// Bytes of dynamic shared memory per block.

@@ -43,8 +43,23 @@ pub struct Entry {
     pub everywhere: bool,
     /// Time it as well.
     pub bench: bool,
+    /// Time it at sizes that differ from call to call, too.
+    pub varied: Option<Varied>,
     /// File of a [`Recorded`], instead of `sizes`, `tolerance` and `bounds`.
     pub recorded: Option<String>,
+}
+
+/// Sizes of which one differs from call to call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Varied {
+    /// Sizes that stay, by name.
+    pub fixed: Vec<(String, i64)>,
+    /// The dim that differs.
+    pub dim: String,
+    /// Its least and greatest size.
+    pub least: i64,
+    /// See `least`.
+    pub most: i64,
 }
 
 /// Inputs and the outputs that they must give, to the precision of ONNX's own tests.

@@ -31,6 +31,7 @@ pub(crate) fn nothing(group: &Group, _: &Symbols, _: Arch) -> Result<Vec<Kernel>
         schedule: String::new(),
         when: Cond::always(),
         blocks: Dim::ONE,
+        early: false,
         threads: 32,
         shared: 0,
         args: args.collect(),

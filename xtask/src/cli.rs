@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::catalogue::Use;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::pack::{GpuPackArguments, gpu_pack};
+use crate::pack::{BenchArguments, GpuPackArguments, bench, gpu_pack};
 use crate::{conformance, demo, fetch, nvrtc, operators, reference, test};
 
 #[derive(Debug, Parser)]
@@ -35,6 +35,8 @@ enum Chore {
     Nvrtc(nvrtc::Arguments),
     /// Write a folder that tests and times kernels on a machine with nothing but a GPU driver
     GpuPack(GpuPackArguments),
+    /// Time models on this machine's GPU: JSON lines as the benches of a GPU pack print them
+    Bench(BenchArguments),
     /// Run ONNX's own backend tests
     Conformance(conformance::Arguments),
     /// Write docs/operators.md: every operator with its opsets, devices and tests
@@ -61,6 +63,7 @@ fn dispatch(layout: &Layout, chore: Chore) -> Result<()> {
         Chore::Conformance(arguments) => conformance::conformance(layout, &arguments),
         Chore::Operators => operators::write(layout),
         Chore::GpuPack(arguments) => gpu_pack(layout, &arguments),
+        Chore::Bench(arguments) => bench(layout, &arguments),
         Chore::Fetch { all } => fetch::fetch(layout, if all { Use::Extra } else { Use::Test }),
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(gpu: &Arc<Gpu>, scratch: usize) -> Result<Self> {
+    pub(super) fn new(gpu: &Arc<Gpu>, scratch: usize, sizes: usize) -> Result<Self> {
         let stream = Stream::new(gpu)?;
         let scratch = Block::zeroed(&stream, scratch, "scratch memory")?;
         let last = Some(stream.record()?);
@@ -63,7 +63,7 @@ impl Context {
             pinned: Pinned::new(gpu, 0)?,
             late: Vec::new(),
             words: Pinned::new(gpu, 0)?,
-            sizes: SizesTable::new(gpu)?,
+            sizes: SizesTable::new(gpu, sizes)?,
             replays: Replays::default(),
             events: Vec::new(),
             scratch,

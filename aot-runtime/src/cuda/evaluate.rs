@@ -46,12 +46,40 @@ fn launches(step: &Step, atoms: &[i64]) -> Option<i64> {
     }
 }
 
+/// Bytes of what kernels of some steps read of sizes, at most: atoms are the greatest.
+pub(super) fn most_sizes(target: &Target, steps: &[Step], greatest: &[i64]) -> usize {
+    let of = |launch: &Launch| {
+        let bytes = |size: &LaunchSize| if matches!(size, LaunchSize::I64(_)) { 8 } else { 4 };
+        launch.sizes.iter().map(bytes).sum::<usize>().next_multiple_of(SIZES_ALIGNMENT)
+    };
+    let each = steps.iter().map(|step| match step {
+        Step::Launch(n) => {
+            let variants = target.launches.get(*n as usize).into_iter().flatten();
+            variants.map(of).max().unwrap_or(0)
+        }
+        Step::Loop(repeated) => {
+            let inside: i64 = repeated.body.iter().filter_map(|s| launches(s, greatest)).sum();
+            let turns = repeated.count.eval(greatest).unwrap_or(i64::MAX);
+            let turns = turns.clamp(1, (MOST_LAUNCHES / inside.max(1)).max(1)) as usize;
+            most_sizes(target, &repeated.body, greatest).saturating_mul(turns)
+        }
+        Step::Copy { .. } | Step::ReadBack { .. } => 0,
+    });
+    each.fold(0, usize::saturating_add)
+}
+
 /// One thing to put into a stream.
 #[derive(Debug)]
 pub(super) enum Action {
     /// A kernel launch, which does nothing if there are no blocks: the argument structure in 8-byte
     /// words, and the words that are addresses of what changes from call to call.
-    Launch { function: usize, blocks: Blocks, words: Vec<u64>, patches: Vec<(usize, Where)> },
+    Launch {
+        function: usize,
+        blocks: Blocks,
+        early: bool,
+        words: Vec<u64>,
+        patches: Vec<(usize, Where)>,
+    },
     /// A copy of this many bytes.
     Copy { from: Where, to: Where, bytes: usize },
 }
@@ -242,7 +270,8 @@ fn action(
     bytes.resize(bytes.len().next_multiple_of(8).max(8), 0);
     let (words, _) = bytes.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    Ok(Action::Launch { function: launch.kernel as usize, blocks, words, patches })
+    let (function, early) = (launch.kernel as usize, launch.early);
+    Ok(Action::Launch { function, blocks, early, words, patches })
 }
 
 /// Appends a number, naturally aligned.
@@ -266,6 +295,7 @@ mod tests {
             when: Cond::always(),
             kernel: 3,
             blocks: Dim::from(2),
+            early: true,
             args: vec![
                 LaunchArg::Sizes,
                 LaunchArg::Buffer(BufferId(0)),
@@ -284,12 +314,12 @@ mod tests {
         let place =
             |id: BufferId| Ok(if id.0 == 0 { Where::Fixed(0x1000) } else { Where::Arena(256) });
         let mut sizes = vec![0; 32];
-        let Action::Launch { function, blocks, words, patches } =
+        let Action::Launch { function, blocks, early, words, patches } =
             action(&launch, &[5], &place, &mut sizes).unwrap()
         else {
             panic!("no launch")
         };
-        assert_eq!((function, blocks), (3, Blocks::Exactly(2)));
+        assert_eq!((function, blocks, early), (3, Blocks::Exactly(2), true));
         assert_eq!(words, [0, 0x1000, 0, 1 << 40, 0x7_ffff_ffff, 9]);
         assert!(matches!(patches.as_slice(), [(0, Where::Sizes(32)), (2, Where::Arena(256))]));
         assert_eq!(sizes[32..], [5u64, 6 | 7 << 32].map(u64::to_le_bytes).concat());

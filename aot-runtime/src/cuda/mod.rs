@@ -10,6 +10,7 @@ mod replay;
 mod shared;
 mod sizes_table;
 
+pub use driver::{DriverCounts, driver_counts};
 pub(crate) use driver::{Gpu, Stream};
 pub(crate) use evaluate::Evaluated;
 pub(crate) use model::CudaModel;

@@ -7,10 +7,11 @@ use aot_ir::Bytes;
 
 use super::context::{Context, Places};
 use super::driver::{Block, Function};
-use super::evaluate::{Action, Evaluated, Layout, evaluate};
+use super::evaluate::{Action, Evaluated, Layout, evaluate, most_sizes};
 use super::execution::Execution;
 use super::load;
 use super::replay::Run;
+use super::sizes_table::SizesTable;
 use super::{Gpu, Stream};
 use crate::artifact::ImagesFile;
 use crate::loaded::{ContextMemory, MemoryUse, Signature, Sizes};
@@ -18,6 +19,8 @@ use crate::ports::{InputRef, OutputRef};
 use crate::program::{BufferId, Place, Program, Step, Target};
 use crate::{Error, Result};
 
+/// Compute capability from which kernels wait for the launch before by themselves.
+const WAITS: u16 = 90;
 /// Execution contexts that are kept for later runs.
 const KEPT_CONTEXTS: usize = 8;
 
@@ -42,6 +45,8 @@ pub(super) struct Resources {
     /// Offsets in the arena, by plan.
     pub(super) arenas: Vec<HashMap<BufferId, u64>>,
     scratch_bytes: usize,
+    /// Bytes of what kernels read of sizes, at most.
+    sizes: usize,
     blocks: Vec<Block>,
 }
 
@@ -87,11 +92,13 @@ impl CudaModel {
         fixed.extend(address(&passing_block, &passing_places));
         let arenas = program.plans.iter().map(|p| p.offsets.iter().copied().collect()).collect();
         let blocks = vec![kept_block];
+        let greatest: Vec<i64> = program.symbols.iter().map(|(_, s)| s.hi).collect();
+        let sizes = most_sizes(&target, &program.steps, &greatest);
         let mut model = Self {
             gpu: gpu.clone(),
             target,
             functions,
-            resources: Resources { fixed, scratch, arenas, scratch_bytes, blocks },
+            resources: Resources { fixed, scratch, arenas, scratch_bytes, sizes, blocks },
             contexts: Mutex::new(Vec::new()),
             program,
         };
@@ -99,7 +106,7 @@ impl CudaModel {
         let atoms: Vec<i64> = model.program.symbols.iter().map(|(_, s)| s.lo).collect();
         let layout = Layout::new(&model.program, &model.resources, &atoms);
         let prepare = model.evaluate(&layout, &model.program.prepare, &atoms)?;
-        let mut context = Context::new(gpu, model.resources.scratch_bytes)?;
+        let mut context = Context::new(gpu, model.resources.scratch_bytes, model.resources.sizes)?;
         context.stream.synchronize()?;
         let stream = context.stream.clone();
         context.sizes.put(&stream, &prepare)?;
@@ -129,9 +136,10 @@ impl CudaModel {
         let staging = Context::staging(ports.map(|port| load::most_bytes(&self.program, port)));
         let context = ContextMemory {
             arena: self.program.plans.last().map_or(0, |plan| plan.total),
-            workspace: self.resources.scratch_bytes as u64,
+            workspace: (self.resources.scratch_bytes + SizesTable::room(self.resources.sizes))
+                as u64,
             staging,
-            pinned: staging,
+            pinned: staging + SizesTable::pinned_room(self.resources.sizes) as u64,
         };
         let (contexts, idle) =
             (idle.len(), idle.into_iter().fold(ContextMemory::default(), ContextMemory::plus));
@@ -181,7 +189,7 @@ impl CudaModel {
         let kept = self.contexts.lock().map_err(|_| Error::Poisoned("a model"))?.pop();
         match kept {
             Some(context) => Ok(context),
-            None => Context::new(&self.gpu, self.resources.scratch_bytes),
+            None => Context::new(&self.gpu, self.resources.scratch_bytes, self.resources.sizes),
         }
     }
 
@@ -220,7 +228,9 @@ impl CudaModel {
 
     /// A run without staged tensors.
     pub(super) fn whole<'a>(&'a self, evaluated: &'a Evaluated, places: Places<'a>) -> Run<'a> {
-        Run { functions: &self.functions, evaluated, places, upload: None, download: None }
+        let (functions, waits) =
+            (self.functions.as_slice(), self.target.arch.capability() >= WAITS);
+        Run { functions, waits, evaluated, places, upload: None, download: None }
     }
 
     pub(super) fn check_gpu(&self, other: &Gpu, name: &str) -> Result<()> {

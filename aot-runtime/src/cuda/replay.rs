@@ -12,9 +12,9 @@ use super::driver::{Function, Graph, GraphBuilder, Transfer, Work, execute};
 use super::evaluate::{Action, Blocks, Evaluated};
 use crate::Result;
 
-/// Graphs that a context keeps: one for each number of nodes, as inputs and outputs are on the host or on the GPU, and
-/// loops are short or long.
-const KEPT: usize = 4;
+/// Graphs that a context keeps: one for each chain of nodes, which depends on where inputs and outputs are, on loops, and
+/// on which kernels begin early.
+const KEPT: usize = 8;
 /// With fewer launches a graph is no faster.
 const WORTH_A_GRAPH: usize = 2;
 
@@ -25,6 +25,8 @@ const WORTH_A_GRAPH: usize = 2;
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) functions: &'a [Function],
+    /// Whether kernels wait for the launch before by themselves.
+    pub(super) waits: bool,
     pub(super) evaluated: &'a Evaluated,
     pub(super) places: Places<'a>,
     /// Staged inputs, before everything else.
@@ -34,20 +36,21 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Hands out all work in order, numbered, and whether a launch may have more blocks.
-    fn each(&self, mut take: impl FnMut(usize, &Work<'_>, bool) -> Result<()>) -> Result<()> {
+    /// Hands out all work in order, numbered.
+    fn each(&self, mut take: impl FnMut(usize, &Work<'_>, Freedom) -> Result<()>) -> Result<()> {
         let mut number = 0;
-        let mut give = |work: &Work<'_>, more: bool| {
+        let mut give = |work: &Work<'_>, freedom: Freedom| {
             number += 1;
-            take(number - 1, work, more)
+            take(number - 1, work, freedom)
         };
+        let none = Freedom { more: false, early: false };
         if let Some(upload) = self.upload {
-            give(&Work::Copy(upload), false)?;
+            give(&Work::Copy(upload), none)?;
         }
         let mut patched: Vec<u64> = Vec::new();
         for action in &self.evaluated.actions {
             match action {
-                Action::Launch { function, blocks, words, patches } => {
+                Action::Launch { function, blocks, early, words, patches } => {
                     patched.clear();
                     patched.extend_from_slice(words);
                     for (word, place) in patches {
@@ -58,15 +61,16 @@ impl Run<'_> {
                         Blocks::Exactly(n) => (n, false),
                         Blocks::AtLeast(n) => (n, true),
                     };
-                    give(&Work::Launch { function, blocks, arguments: &patched }, more)?;
+                    let freedom = Freedom { more, early: *early && self.waits };
+                    give(&Work::Launch { function, blocks, arguments: &patched }, freedom)?;
                 }
                 Action::Copy { from, to, bytes } => {
                     let (from, to) = (self.places.address(*from), self.places.address(*to));
-                    give(&Work::Copy(Transfer::Within { from, to, bytes: *bytes }), false)?;
+                    give(&Work::Copy(Transfer::Within { from, to, bytes: *bytes }), none)?;
                 }
             }
         }
-        self.download.map_or(Ok(()), |download| give(&Work::Copy(download), false))
+        self.download.map_or(Ok(()), |download| give(&Work::Copy(download), none))
     }
 
     /// Whether a run did the same work at the same places.
@@ -91,6 +95,15 @@ impl Run<'_> {
     }
 }
 
+/// What is left open of a piece of work.
+#[derive(Clone, Copy, Debug)]
+struct Freedom {
+    /// Surplus blocks leave at once.
+    more: bool,
+    /// It may begin before the launch before it is done.
+    early: bool,
+}
+
 /// The graphs of an execution context, the last used first.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
@@ -110,6 +123,17 @@ struct Replay {
     last: Identity,
 }
 
+/// What stays of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Launch {
+        early: bool,
+    },
+    Copy,
+    /// A launch of no block, ever: the kernel after it does not wait for it, and so not for the one before.
+    Nothing,
+}
+
 /// All that the nodes of a run follow from.
 #[derive(Debug, PartialEq, Eq)]
 struct Identity {
@@ -127,20 +151,30 @@ enum Node {
     Launch {
         function: usize,
         blocks: u32,
+        early: bool,
         arguments: Vec<u64>,
     },
     Copy(Transfer),
 }
 
 impl Node {
-    fn of(work: &Work<'_>) -> Self {
+    fn of(work: &Work<'_>, early: bool) -> Self {
         match work {
             Work::Launch { function, blocks, arguments } => Self::Launch {
                 function: identity(function),
                 blocks: *blocks,
+                early,
                 arguments: arguments.to_vec(),
             },
             Work::Copy(copy) => Self::Copy(*copy),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Launch { blocks: 0, .. } => Kind::Nothing,
+            Self::Launch { early, .. } => Kind::Launch { early: *early },
+            Self::Copy(_) => Kind::Copy,
         }
     }
 
@@ -148,7 +182,7 @@ impl Node {
     fn does(&self, work: &Work<'_>, more: bool) -> bool {
         match (self, work) {
             (
-                Self::Launch { function, blocks, arguments },
+                Self::Launch { function, blocks, arguments, .. },
                 Work::Launch { function: f, blocks: needed, arguments: a },
             ) => {
                 let enough = blocks == needed || (more && has_room(*blocks, *needed));
@@ -199,10 +233,10 @@ impl Replay {
     fn new(gpu: &Arc<Gpu>, run: &Run<'_>) -> Result<Self> {
         let mut builder = GraphBuilder::new(gpu)?;
         let mut nodes = Vec::with_capacity(run.evaluated.actions.len() + 2);
-        run.each(|_, work, more| {
-            let work = roomy(work, more);
-            nodes.push(Node::of(&work));
-            builder.push(&work)
+        run.each(|_, work, freedom| {
+            let work = roomy(work, freedom.more);
+            nodes.push(Node::of(&work, freedom.early));
+            builder.push(&work, freedom.early)
         })?;
         let graph = builder.finish()?;
         Ok(Self { graph, nodes, last: run.identity() })
@@ -210,10 +244,15 @@ impl Replay {
 
     /// Whether it can be changed to do the run's work.
     fn fits(&self, run: &Run<'_>) -> bool {
-        let (up, down) = self.last.transfers;
-        let (up, down) = (up.is_some(), down.is_some());
-        let count = run.evaluated.actions.len() + usize::from(up) + usize::from(down);
-        (up, down) == (run.upload.is_some(), run.download.is_some()) && self.nodes.len() == count
+        let kinds = run.evaluated.actions.iter().map(|action| match action {
+            Action::Launch { blocks: Blocks::Exactly(0), .. } => Kind::Nothing,
+            Action::Launch { early, .. } => Kind::Launch { early: *early && run.waits },
+            Action::Copy { .. } => Kind::Copy,
+        });
+        let upload = run.upload.map(|_| Kind::Copy).into_iter();
+        let download = run.download.map(|_| Kind::Copy).into_iter();
+        let here = self.nodes.iter().map(Node::kind);
+        upload.chain(kinds).chain(download).eq(here)
     }
 
     /// Makes the nodes do the run's work.
@@ -222,11 +261,11 @@ impl Replay {
             return Ok(());
         }
         let Self { graph, nodes, .. } = self;
-        run.each(|n, work, more| {
-            if !nodes[n].does(work, more) {
-                let work = roomy(work, more);
+        run.each(|n, work, freedom| {
+            if !nodes[n].does(work, freedom.more) {
+                let work = roomy(work, freedom.more);
                 graph.set(n, &work)?;
-                nodes[n] = Node::of(&work);
+                nodes[n] = Node::of(&work, freedom.early);
             }
             Ok(())
         })?;

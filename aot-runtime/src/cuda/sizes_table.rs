@@ -8,10 +8,14 @@ use std::sync::Arc;
 use super::driver::{Block, Event, Pinned, Transfer, Work, execute};
 use super::evaluate::Evaluated;
 use super::{Gpu, Stream};
-use crate::Result;
+use crate::{Error, Result};
 
 /// As many runs, each with other sizes than the one before, may be on their way before the host waits.
 const SLOTS: usize = 16;
+/// Fewer where they would take more page-locked memory than this.
+const MOST_PINNED: usize = 1 << 20;
+/// Slots begin at multiples of this.
+const ALIGNMENT: usize = 256;
 
 /// The sizes of the last run, on the GPU.
 #[derive(Debug)]
@@ -19,22 +23,32 @@ pub(super) struct SizesTable {
     block: Block,
     /// Whose sizes they are: [`Evaluated::id`].
     holds: Option<u64>,
-    slots: Vec<Slot>,
+    /// What copies read, a slot a run.
+    pinned: Pinned,
+    /// By slot: happens when it has been read.
+    read: Vec<Option<Arc<Event>>>,
     next: usize,
 }
 
-/// Memory that a copy reads.
-#[derive(Debug)]
-struct Slot {
-    pinned: Pinned,
-    /// Happens when it has been read.
-    read: Option<Arc<Event>>,
-}
-
 impl SizesTable {
-    pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
-        let block = Block::new(gpu, 0, "sizes")?;
-        Ok(Self { block, holds: None, slots: Vec::new(), next: 0 })
+    /// A table for runs that need so many bytes at most.
+    pub(super) fn new(gpu: &Arc<Gpu>, most: usize) -> Result<Self> {
+        let room = Self::room(most);
+        let block = Block::new(gpu, room, "sizes")?;
+        let pinned = Pinned::new(gpu, Self::pinned_room(most))?;
+        let read = std::iter::repeat_with(|| None).take(slots(room)).collect();
+        Ok(Self { block, holds: None, pinned, read, next: 0 })
+    }
+
+    /// Bytes that a table takes on the GPU.
+    pub(super) fn room(most: usize) -> usize {
+        most.next_multiple_of(ALIGNMENT)
+    }
+
+    /// Bytes of page-locked memory that a table takes.
+    pub(super) fn pinned_room(most: usize) -> usize {
+        let room = Self::room(most);
+        room * slots(room)
     }
 
     /// Bytes that it takes on the GPU.
@@ -44,7 +58,7 @@ impl SizesTable {
 
     /// Bytes of page-locked memory that it takes.
     pub(super) fn pinned_bytes(&self) -> usize {
-        self.slots.iter().map(|slot| slot.pinned.bytes()).sum()
+        self.pinned.bytes()
     }
 
     /// Where it begins.
@@ -58,42 +72,40 @@ impl SizesTable {
         if sizes.is_empty() || self.holds == Some(evaluated.id) {
             return Ok(());
         }
-        let gpu = stream.gpu();
-        let room = sizes.len().next_power_of_two();
-        if self.block.bytes() < sizes.len() {
-            stream.synchronize()?;
-            self.block = Block::new(gpu, room, "sizes")?;
+        let room = self.block.bytes();
+        if room < sizes.len() {
+            return Err(Error::artifact("the program", "a run has more sizes than it says"));
         }
-        if self.slots.len() <= self.next {
-            self.slots.push(Slot { pinned: Pinned::new(gpu, room)?, read: None });
-        }
-        let slot = &mut self.slots[self.next];
-        self.next = (self.next + 1) % SLOTS;
+        let slot = self.next;
+        self.next = (slot + 1) % self.read.len();
         self.holds = None;
-        if let Some(read) = slot.read.take() {
+        if let Some(read) = &self.read[slot] {
             read.synchronize()?;
         }
-        if slot.pinned.bytes() < sizes.len() {
-            slot.pinned = Pinned::new(gpu, room)?;
-        }
-        slot.pinned.as_mut_slice()[..sizes.len()].copy_from_slice(sizes);
-        let (from, to) = (slot.pinned.address(), self.block.address());
+        self.pinned.part_mut(slot * room..slot * room + sizes.len()).copy_from_slice(sizes);
+        let (from, to) = (self.pinned.address() + slot * room, self.block.address());
         let copy = Work::Copy(Transfer::Up { from, to, bytes: sizes.len() });
         // SAFETY: both ends are as long; they stay until the event after the copy, and the run, have happened.
         unsafe { execute(stream, &copy) }?;
-        slot.read = Some(stream.record()?);
+        match self.read[slot].as_mut().and_then(Arc::get_mut) {
+            Some(read) => read.record_again(stream)?,
+            None => self.read[slot] = Some(stream.record()?),
+        }
         self.holds = Some(evaluated.id);
         Ok(())
     }
 }
 
+/// How many runs a table of so many bytes has page-locked memory for.
+fn slots(room: usize) -> usize {
+    (MOST_PINNED / room.max(1)).clamp(2, SLOTS)
+}
+
 impl Drop for SizesTable {
     fn drop(&mut self) {
-        for slot in &self.slots {
-            if let Some(read) = &slot.read {
-                // A copy that failed has ended too.
-                let _ = read.synchronize();
-            }
+        for read in self.read.iter().flatten() {
+            // A copy that failed has ended too.
+            let _ = read.synchronize();
         }
     }
 }

@@ -293,6 +293,7 @@ mod tests {
             when: Cond::always(),
             kernel: 0,
             blocks: size.clone(),
+            early: false,
             args: vec![LaunchArg::Buffer(BufferId(1))],
             sizes: Vec::new(),
         };

@@ -140,7 +140,7 @@ mod tests {
         let launch = |i: usize| {
             let args = [id(i), id(i + 1)].map(LaunchArg::Buffer).to_vec();
             let (when, sizes) = (Cond::always(), Vec::new());
-            vec![Launch { when, kernel: 0, blocks: Dim::ONE, args, sizes }]
+            vec![Launch { when, kernel: 0, blocks: Dim::ONE, early: false, args, sizes }]
         };
         let count = offsets.len() - 1;
         let placed = offsets.iter().enumerate().map(|(i, offset)| (id(i), *offset));

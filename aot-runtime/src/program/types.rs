@@ -258,6 +258,8 @@ pub struct Launch {
     pub kernel: u32,
     /// Blocks that have something to do. If this is not constant, any more may be launched: they leave at once.
     pub blocks: Dim,
+    /// Whether it should begin before the launch before it is done, for which kernels of `sm_90` and later wait.
+    pub early: bool,
     /// What the kernel takes by value: packed into one structure in this order, each naturally aligned.
     pub args: Vec<LaunchArg>,
     /// What the kernel reads from memory: packed alike, to a multiple of 16 bytes.

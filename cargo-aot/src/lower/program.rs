@@ -303,8 +303,8 @@ impl Assembly<'_> {
             })
         });
         let sizes = sizes.collect::<Result<_, _>>()?;
-        let (when, blocks) = (kernel.when.clone(), kernel.blocks.clone());
-        Ok(Launch { when, kernel: 0, blocks, args, sizes })
+        let (when, blocks, early) = (kernel.when.clone(), kernel.blocks.clone(), kernel.early);
+        Ok(Launch { when, kernel: 0, blocks, early, args, sizes })
     }
 
     fn scratch(&mut self, bytes: &Dim) -> BufferId {

@@ -104,6 +104,7 @@ pub fn kernels(group: &Group, symbols: &Symbols, arch: Arch) -> Result<Vec<Kerne
         schedule: name,
         when: Cond::always(),
         blocks,
+        early: false,
         threads,
         shared,
         args,

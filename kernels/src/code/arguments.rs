@@ -147,6 +147,9 @@ impl Arguments {
         if !self.sizes.is_empty() {
             text += "  const Args p = {fixed, read_sizes(fixed.sizes)};\n";
         }
+        // Sizes are there before a run begins. Blocks that leave wait as well: a launch of such blocks alone would be done
+        // before the one before it, for which the next one waits through this one.
+        text += "  wait_for_launch_before();\n  let_launch_after_begin();\n";
         if let Some(blocks) = blocks {
             let _ = writeln!(
                 text,

@@ -366,6 +366,7 @@ impl<'a> Emitter<'a> {
             schedule,
             when: Cond::always(),
             blocks,
+            early: true,
             threads,
             shared: 0,
             args,

@@ -29,7 +29,7 @@ pub fn kernels(group: &Group, symbols: &Symbols, arch: Arch) -> Result<Vec<Kerne
     let scope = group.scope(symbols);
     let math = supported(c.math, arch);
     let (batch, m, n) = (group.volume(&c.batch), group.volume(&c.m), group.volume(&c.n));
-    let chosen = choices(&scope, math, arch, [&batch, &m, &n]);
+    let chosen = choices(&scope, math, arch, [&batch, &m, &n], &group.volume(&c.k));
     chosen
         .into_iter()
         .map(|choice| {
@@ -126,6 +126,7 @@ fn kernel(
         schedule: name,
         when: choice.when.clone(),
         blocks,
+        early: choice.early,
         threads,
         shared,
         args,

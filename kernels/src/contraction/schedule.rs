@@ -8,6 +8,11 @@ use aot_ir::{Arch, DType, Dim, Scope};
 /// Multiprocessors that a grid should at least fill: those of an H100 or H200; other GPUs in use have
 /// between 40 and 170, where the same threshold costs little.
 const PROCESSORS: i64 = 132;
+/// Small tiles along m, and along n and the batch, up to which blocks are few: all of them together are at most a third
+/// of the places that multiprocessors have for them.
+const MOST_EARLY: i64 = 2;
+/// See [`MOST_EARLY`].
+const SCATTERED: i64 = 32;
 /// Results in `n` from which the largest tile is considered.
 const WIDE: i64 = 2048;
 
@@ -43,6 +48,8 @@ pub(super) struct Choice {
     pub(super) few: bool,
     /// Whether this choice is for few rows.
     pub(super) is_few: bool,
+    /// [`Kernel::early`](crate::Kernel::early).
+    pub(super) early: bool,
     pub(super) when: Cond,
 }
 
@@ -70,6 +77,15 @@ fn mma(m: u32, n: u32, k: u32, warps: [u32; 2], stages: u32) -> Tile {
     Tile { m, n, k, engine: Engine::Mma { warps_m, warps_n, stages } }
 }
 
+/// Products of a sum up to which a block takes a microsecond at most.
+fn short(math: MathType) -> i64 {
+    match math {
+        MathType::F16 | MathType::Bf16 => 256,
+        MathType::Tf32 => 128,
+        _ => 64,
+    }
+}
+
 /// Blocks that a grid for few rows has.
 pub(super) fn few_blocks(scope: &Scope<'_>, batch: &Dim, n: &Dim) -> Dim {
     batch * scope.ceil_div(n, &i64::from(FEW_COLUMNS).into())
@@ -87,6 +103,7 @@ pub(super) fn choices(
     math: MathType,
     arch: Arch,
     sizes: [&Dim; 3],
+    products: &Dim,
 ) -> Vec<Choice> {
     let fma = |m, n, k| Tile { m, n, k, engine: Engine::Fma };
     let roomy = shared_limit(arch) >= 144 << 10;
@@ -112,23 +129,30 @@ pub(super) fn choices(
     let mut out = Vec::new();
     if few {
         let tile = (!has_few.is_always()).then_some(small);
-        out.push(Choice { tile, few, is_few: true, when: has_few });
+        out.push(Choice { tile, few, is_few: true, early: true, when: has_few });
     }
-    let mut add = |tile: Tile, few: bool, when: Cond| {
+    let short = scope.interval(products).hi <= short(math);
+    let mut add = |tile: Tile, few: bool, early: bool, when: Cond| {
         let done = out.last().is_some_and(|c: &Choice| c.when.is_always());
         if !done && scope.decide_cond(&when) != Some(false) {
-            out.push(Choice { tile: Some(tile), few, is_few: false, when });
+            out.push(Choice { tile: Some(tile), few, is_few: false, early: early || short, when });
         }
     };
+    // Blocks that are few have multiprocessors of their own, wherever they are put.
+    let most = |dim: &Dim| scope.interval(dim).hi;
+    if most(sizes[0]).saturating_mul(most(sizes[2])) <= SCATTERED * i64::from(small.n) {
+        let m_tiles = MOST_EARLY * i64::from(small.m);
+        add(small, few, true, scope.cond(Cmp::Le, sizes[1], &m_tiles.into()));
+    }
     if let Some(tile) = large
         && scope.interval(sizes[2]).lo >= WIDE
     {
-        add(tile, false, fills(tile, 2));
+        add(tile, false, false, fills(tile, 2));
     }
     if let Some(tile) = medium {
-        add(tile, false, fills(tile, 1));
+        add(tile, false, false, fills(tile, 1));
     }
-    add(small, few, Cond::always());
+    add(small, few, false, Cond::always());
     out
 }
 

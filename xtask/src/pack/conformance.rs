@@ -60,6 +60,7 @@ fn add(packer: &mut Packer<'_>, name: &str, trial: &Trial) -> Result<()> {
         pictures: false,
         everywhere: true,
         bench: false,
+        varied: None,
         recorded: Some(packer.record(&bytes)?),
     };
     packer.add(entry, &graph, Precision::F32)

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use aot_ir::op::BinaryOp;
 use aot_ir::{DType, Dim, Graph, Op};
 use aot_tests::cases::{self, Case};
-use aot_tests::manifest::Entry;
-use aot_tests::models::MODELS;
+use aot_tests::manifest::{Entry, Varied};
+use aot_tests::models::{MODELS, Model};
 use aot_tests::net::Net;
 use cargo_aot::lower::Precision;
 use cargo_aot::passes;
@@ -20,19 +20,19 @@ use crate::layout::Layout;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The folder to write
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     /// Models to include, by name
     #[arg(long, value_delimiter = ',', default_value = "minilm,det,rec,cls,basic-pitch")]
-    models: Vec<String>,
+    pub(super) models: Vec<String>,
     /// Only images for these: architectures, or `ARCH-ptx`
     #[arg(long, value_delimiter = ',', default_value = "sm_90a,sm_80-ptx")]
-    targets: Vec<String>,
+    pub(super) targets: Vec<String>,
     /// Only networks whose name contains this
     #[arg(long, default_value = "")]
-    filter: String,
+    pub(super) filter: String,
     /// Only say how many kernels each family of networks adds
     #[arg(long)]
-    count: bool,
+    pub(super) count: bool,
 }
 
 const PRECISIONS: [(&str, Precision); 4] = [
@@ -76,6 +76,7 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                     pictures: false,
                     everywhere: true,
                     bench: false,
+                    varied: None,
                     recorded: None,
                 },
                 graph,
@@ -97,6 +98,7 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                 pictures: false,
                 everywhere: true,
                 bench: true,
+                varied: None,
                 recorded: None,
             };
             packer.add(entry, &gemm(side), Precision::F16)?;
@@ -118,6 +120,7 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                     pictures: model.name == "det",
                     everywhere: model.everywhere && name == "f16",
                     bench: true,
+                    varied: if name == "f16" { varied(model) } else { None },
                     recorded: None,
                 },
                 &graph,
@@ -130,6 +133,18 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     packer.finish(layout)
+}
+
+/// What a model is timed at beside its sizes: MiniLM as a service has it, text by text.
+fn varied(model: &Model) -> Option<Varied> {
+    let (dim, least, most, _) = model.dims.iter().find(|(name, ..)| *name == "sequence")?;
+    let fixed = vec![("batch".to_owned(), 1)];
+    (model.name == "minilm").then(|| Varied {
+        fixed,
+        dim: (*dim).to_owned(),
+        least: *least,
+        most: *most,
+    })
 }
 
 /// A square product of inputs that are f16 already.

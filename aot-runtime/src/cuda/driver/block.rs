@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
+use super::counts::count_allocation;
 use super::library::check;
 use super::{Gpu, Pinned, Stream};
 use crate::Result;
@@ -20,6 +21,7 @@ impl Block {
     /// Memory of unspecified content; `what` it is for goes into the error.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize, what: &str) -> Result<Self> {
         gpu.enter()?;
+        count_allocation();
         let mut address = 0;
         if bytes > 0 {
             // SAFETY: a context is current; freed when this is dropped.

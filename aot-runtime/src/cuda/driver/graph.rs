@@ -5,11 +5,17 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
+use super::counts::count_graph;
 use super::library::check;
 use super::module::Function;
 use super::work::{Transfer, Work};
 use super::{Gpu, Stream};
 use crate::Result;
+
+/// `CUDA 12.3`: drivers from there on have edges by which a kernel begins early.
+const BEGINS_EARLY: u32 = 12030;
+/// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`: when all blocks have said so, or are done.
+const PROGRAMMATIC_PORT: u8 = 1;
 
 /// A chain of nodes that can be put into streams again and again, and changed in between.
 #[derive(Debug)]
@@ -28,7 +34,7 @@ unsafe impl Sync for Graph {}
 
 /// A chain in the making.
 #[derive(Debug)]
-pub(crate) struct GraphBuilder(Graph);
+pub(crate) struct GraphBuilder(Graph, bool);
 
 impl GraphBuilder {
     /// An empty chain.
@@ -39,12 +45,15 @@ impl GraphBuilder {
         check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
         let runs = std::ptr::null_mut();
         let (nodes, enabled) = (Vec::new(), Vec::new());
-        Ok(Self(Graph { gpu: gpu.clone(), raw, runs, nodes, enabled }))
+        Ok(Self(Graph { gpu: gpu.clone(), raw, runs, nodes, enabled }, false))
     }
 
-    /// Appends a node.
-    pub(crate) fn push(&mut self, work: &Work<'_>) -> Result<()> {
-        let node = self.0.add(work)?;
+    /// Appends a node. With `early`, a kernel may begin before the kernel before it is done, for which it waits itself.
+    pub(crate) fn push(&mut self, work: &Work<'_>, early: bool) -> Result<()> {
+        let kernel = matches!(work, Work::Launch { .. }) && !work.is_empty();
+        let early = early && kernel && self.1 && self.0.gpu.driver() >= BEGINS_EARLY;
+        let node = self.0.add(work, early)?;
+        self.1 = kernel;
         self.0.nodes.push(node);
         self.0.enabled.push(!work.is_empty());
         Ok(())
@@ -52,7 +61,8 @@ impl GraphBuilder {
 
     /// The chain, ready to run.
     pub(crate) fn finish(self) -> Result<Graph> {
-        let Self(mut graph) = self;
+        let Self(mut graph, _) = self;
+        count_graph();
         // SAFETY: the graph is complete.
         check("cuGraphInstantiate", unsafe {
             sys::cuGraphInstantiateWithFlags(&mut graph.runs, graph.raw, 0)
@@ -64,10 +74,13 @@ impl GraphBuilder {
 }
 
 impl Graph {
-    fn add(&self, work: &Work<'_>) -> Result<sys::CUgraphNode> {
+    fn add(&self, work: &Work<'_>, early: bool) -> Result<sys::CUgraphNode> {
         let mut node = std::ptr::null_mut();
-        let before = self.nodes.last().map_or(std::ptr::null(), std::ptr::from_ref);
-        let count = usize::from(!self.nodes.is_empty());
+        let last = self.nodes.last().map_or(std::ptr::null(), std::ptr::from_ref);
+        let (before, count) = match early {
+            true => (std::ptr::null(), 0),
+            false => (last, usize::from(!self.nodes.is_empty())),
+        };
         match work {
             Work::Launch { function, blocks, arguments } => {
                 let mut parameter = [arguments.as_ptr().cast_mut().cast::<c_void>()];
@@ -92,6 +105,18 @@ impl Graph {
                     )
                 })?;
             }
+        }
+        if early {
+            let edge = sys::CUgraphEdgeData {
+                from_port: PROGRAMMATIC_PORT,
+                to_port: 0,
+                type_: sys::CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8,
+                reserved: [0; 5],
+            };
+            // SAFETY: the driver has the function; both nodes are kernels of this graph.
+            check("cuGraphAddDependencies", unsafe {
+                sys::cuGraphAddDependencies_v2(self.raw, last, &node, &edge, 1)
+            })?;
         }
         Ok(node)
     }

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod block;
+mod counts;
 mod event;
 mod gpu;
 mod graph;
@@ -18,6 +19,7 @@ mod stream;
 mod work;
 
 pub(crate) use block::Block;
+pub use counts::{DriverCounts, driver_counts};
 pub(crate) use event::Event;
 pub(crate) use gpu::Gpu;
 pub(crate) use graph::{Graph, GraphBuilder};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::Gpu;
+use super::counts::count_allocation;
 use super::gpu::is_out_of_memory;
 use super::library::check;
 use crate::{Error, Result};
@@ -27,6 +28,7 @@ impl Pinned {
     /// Memory of zeros.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         gpu.enter()?;
+        count_allocation();
         let mut pointer = std::ptr::null_mut();
         if bytes > 0 {
             // SAFETY: a context is current; freed when this is dropped. Without flags, the memory
@@ -62,6 +64,19 @@ impl Pinned {
             0 => &[],
             // SAFETY: allocated and initialised with this length; no copy writes it now.
             n => unsafe { std::slice::from_raw_parts(self.pointer, n) },
+        }
+    }
+
+    /// A part of its content, to be changed; copies may use other parts.
+    ///
+    /// # Panics
+    /// If it is not within the memory.
+    pub(crate) fn part_mut(&mut self, part: std::ops::Range<usize>) -> &mut [u8] {
+        assert!(part.start <= part.end && part.end <= self.bytes, "a part of page-locked memory");
+        match part.len() {
+            0 => &mut [],
+            // SAFETY: within what was allocated and initialised; no copy uses the part now.
+            n => unsafe { std::slice::from_raw_parts_mut(self.pointer.add(part.start), n) },
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
+use super::counts::count_allocation;
 use super::library::check;
 use super::{Event, Gpu, Pinned, Stream};
 use crate::Result;
@@ -25,6 +26,7 @@ impl Pooled {
         what: &str,
     ) -> Result<(Self, Option<Arc<Event>>)> {
         gpu.enter()?;
+        count_allocation();
         let failed = |error| gpu.allocation_error(error, what, bytes);
         let mut address = 0;
         let Some(services) = gpu.services().filter(|_| gpu.pools() && bytes > 0) else {

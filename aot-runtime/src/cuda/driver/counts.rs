@@ -1,0 +1,31 @@
+//! How often the driver was asked for what runs should not need.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static GRAPHS: AtomicU64 = AtomicU64::new(0);
+
+/// Calls of the driver by this process, so far; see [`driver_counts`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverCounts {
+    /// Allocations of memory on GPUs and of page-locked memory of the host.
+    pub allocations: u64,
+    /// Graphs that were made.
+    pub graphs: u64,
+}
+
+/// Calls of the CUDA driver that this process made so far: between two runs of a model that is warm, none is added.
+pub fn driver_counts() -> DriverCounts {
+    DriverCounts {
+        allocations: ALLOCATIONS.load(Ordering::Relaxed),
+        graphs: GRAPHS.load(Ordering::Relaxed),
+    }
+}
+
+pub(super) fn count_allocation() {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(super) fn count_graph() {
+    GRAPHS.fetch_add(1, Ordering::Relaxed);
+}

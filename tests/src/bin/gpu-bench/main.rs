@@ -1,0 +1,69 @@
+//! Times what a GPU pack marks for it.
+//!
+//! usage: `gpu-bench PACK [FILTER]`
+//! Prints a line of JSON per network and size.
+
+mod steady;
+mod varied;
+
+use aot_ir::{Bytes, Graph};
+use aot_runtime::Device;
+use aot_runtime::artifact::{ModelFile, map, read_weights};
+use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
+use aot_tests::manifest::{Entry, FILE, Pack};
+use aot_tests::packed;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+fn main() -> Result<(), Failure> {
+    let mut args = std::env::args().skip(1);
+    let root = PathBuf::from(args.next().unwrap_or_else(|| ".".to_owned()));
+    let filter = args.next().unwrap_or_default();
+    let pack: Pack = serde_json::from_str(&std::fs::read_to_string(root.join(FILE))?)?;
+    let start = Instant::now();
+    let device = Device::cuda(0)?;
+    let opened = start.elapsed().as_secs_f64() * 1e3;
+    println!("{}", serde_json::json!({ "device": device.name(), "open_ms": opened }));
+    let images = pack.images.iter().map(|name| packed::read(&root.join(name)));
+    let images = images.collect::<Result<Vec<Bytes>, _>>()?;
+    for entry in pack.entries.iter().filter(|e| e.bench && e.name.contains(&filter)) {
+        let opened = Opened::new(&root, &device, &images, entry)?;
+        steady::bench(&device, &opened, entry)?;
+        if let Some(varied) = &entry.varied {
+            varied::bench(&opened, entry, varied)?;
+        }
+    }
+    Ok(())
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+/// A network on the device.
+struct Opened {
+    loaded: Loaded,
+    graph: Graph,
+    load_ms: f64,
+}
+
+impl Opened {
+    fn new(root: &Path, device: &Device, images: &[Bytes], entry: &Entry) -> Result<Self, Failure> {
+        let start = Instant::now();
+        let model = map(&root.join(&entry.model))?;
+        let weights = map(&root.join(&entry.weights))?;
+        let slices: Vec<&[u8]> = images.iter().map(|b| &**b).collect();
+        let source = WeightsSource::Bytes(&weights);
+        let parts = Parts { model: &model, images: &slices, weights: source, lines: &[] };
+        let loaded = Loaded::load(device, &parts)?;
+        let load_ms = start.elapsed().as_secs_f64() * 1e3;
+        let file = ModelFile::open(&model)?;
+        let data = read_weights(&weights, &file.info().weights, "the weights")?;
+        let graph = file.graph_with(&data)?;
+        Ok(Self { loaded, graph, load_ms })
+    }
+}
+
+/// The median and the 99th percentile of at least one number.
+fn quantiles(mut numbers: Vec<f64>) -> [f64; 2] {
+    numbers.sort_by(f64::total_cmp);
+    [numbers[numbers.len() / 2], numbers[numbers.len() * 99 / 100]]
+}
