@@ -21,17 +21,20 @@ pub enum Suite {
     Light,
     /// Operators of onnxruntime's own domain, against onnxruntime.
     Microsoft,
+    /// Operators of classical machine learning, against onnxruntime.
+    Classical,
 }
 
 impl Suite {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Node,
         Self::Simple,
         Self::PytorchConverted,
         Self::PytorchOperator,
         Self::Light,
         Self::Microsoft,
+        Self::Classical,
     ];
 
     /// The folder's name.
@@ -43,12 +46,16 @@ impl Suite {
             Self::PytorchOperator => "pytorch-operator",
             Self::Light => "light",
             Self::Microsoft => "microsoft",
+            Self::Classical => "classical",
         }
     }
 
     /// Its folder below the assets.
     fn folder(self) -> PathBuf {
-        let parent = if self == Self::Microsoft { "reference" } else { "onnx-backend" };
+        let parent = match self {
+            Self::Microsoft | Self::Classical => "reference",
+            _ => "onnx-backend",
+        };
         Path::new(parent).join(self.name())
     }
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 fn assets() -> PathBuf {
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets");
-    for folder in ["onnx-backend", "reference/microsoft", "reference/sizes"] {
+    for folder in ["onnx-backend", "reference/microsoft", "reference/classical", "reference/sizes"]
+    {
         let path = assets.join(folder);
         assert!(path.is_dir(), "{} is missing: run `cargo xtask reference`", path.display());
     }
@@ -44,7 +45,9 @@ fn cases_pass_but_for_the_listed_ones() {
 fn sizes_left_to_run_time_do_not_change_results() {
     let listed = listed();
     let (mut problems, mut passed) = (Vec::new(), 0);
-    for (name, outcome) in outcomes(Sizes::Symbolic, &[Suite::Node, Suite::Microsoft]) {
+    for (name, outcome) in
+        outcomes(Sizes::Symbolic, &[Suite::Node, Suite::Microsoft, Suite::Classical])
+    {
         match outcome {
             Outcome::Passed => passed += 1,
             Outcome::Wrong(_) | Outcome::Run(_) if !listed.contains_key(name.as_str()) => {

@@ -59,7 +59,8 @@ def s(value, dtype=np.float32):
     return np.array(value, dtype)
 
 
-def case(name, op, inputs, outputs=1, constants=(), expected=None, domain="com.microsoft", **attributes):
+def case(name, op, inputs, outputs=1, constants=(), expected=None, domain="com.microsoft", cases=CASES,
+         **attributes):
     """A model of one node. `inputs` may hold None for what is left out; those whose positions are in
     `constants` become initializers. `outputs` is their number or a list with '' for unused ones."""
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
@@ -72,9 +73,9 @@ def case(name, op, inputs, outputs=1, constants=(), expected=None, domain="com.m
         [helper.make_tensor_value_info(n, TYPES[x.dtype], x.shape) for n, x in given],
         [helper.make_empty_tensor_value_info(n) for n in out if n],
         [numpy_helper.from_array(x, n) for n, x in stored])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 1 if domain != "ai.onnx.ml" else 3)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    CASES[name] = (model, given, expected)
+    cases[name] = (model, given, expected)
 
 
 # Activations and sums.
@@ -384,9 +385,9 @@ def answer(model, given):
     return session.run(None, dict(given))
 
 
-def main(out):
+def main(out, cases=CASES):
     failed = []
-    for name, (model, given, expected) in CASES.items():
+    for name, (model, given, expected) in cases.items():
         try:
             expected = expected or answer(model, given)
         except Exception as error:  # noqa: BLE001

@@ -5,6 +5,7 @@
 fills OUT with
     <model>/<case>.npz   uncompressed; arrays `in.<input name>` and `out.<output name>`
     microsoft/<case>/    cases of microsoft.py
+    classical/<case>/    cases of classical.py
     exporters/<model>/   models of exporters.py
     sizes/<network>/     networks of sizes.py
     ocr/<name>.png       pictures of text
@@ -18,6 +19,7 @@ import numpy as np
 import onnxruntime
 import tokenizers
 
+import classical
 import exporters
 import inputs
 import microsoft
@@ -125,6 +127,7 @@ def main(out):
     write_cases(out, "tashkeel", "tashkeel/rawi_ensemble.onnx", inputs.letters(), True)
     write_voice(out)
     microsoft.main(out / "microsoft")
+    classical.main(out / "classical")
     exporters.main(out / "exporters")
     sizes.main(out / "sizes")
     write_pictures(

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Only cases whose name contains this
     #[arg(long, default_value = "")]
     filter: String,
-    /// Only cases of this suite: node, simple, pytorch-converted, pytorch-operator, light or microsoft
+    /// Only cases of this suite: node, simple, pytorch-converted, pytorch-operator, light, microsoft or classical
     #[arg(long)]
     suite: Option<String>,
     /// Leave sizes to run time

@@ -19,8 +19,8 @@ const HEAD: &str = "# Operators
 Made by `cargo xtask operators`; a test says when it is stale.
 
 *Opsets* are the versions of the operator set that the import rules are for, as far as they have the operator; where \
-a number stands in parentheses, another rule begins. *Tests* counts the cases of ONNX's backend tests, and of onnxruntime's own \
-operators, whose model has the operator. *CPU* are those that pass on the reference executor, *GPU* those of them \
+a number stands in parentheses, another rule begins. *Tests* counts the cases of ONNX's backend tests, and of those \
+against onnxruntime, whose model has the operator. *CPU* are those that pass on the reference executor, *GPU* those of them \
 for which kernels are made for every group (sm_90a).
 ";
 

@@ -9,6 +9,7 @@ use super::value::{Int, Value};
 use crate::group::{Expr, ExprId, FoldOp, compute_type};
 use aot_ir::dim::VarId;
 use aot_ir::{DType, Dim, Scalar};
+use std::collections::HashSet;
 
 /// Windows up to this many places are unrolled and have their extents baked in.
 const UNROLLED_WINDOW: i64 = 64;
@@ -142,18 +143,27 @@ impl<'a> Emitter<'a> {
     /// Emits, in the current layer, the parts of an expression that do not depend on `vars`, so that
     /// they are not computed anew in a loop over them.
     pub fn hoist(&mut self, id: ExprId, vars: &[VarId]) -> Emit<()> {
-        let uses = self.uses.of(id);
-        if !vars.iter().any(|v| uses.vars.contains(v)) {
+        let mut pending = vec![id];
+        // An expression that many others share is looked at once.
+        let mut seen = HashSet::new();
+        while let Some(id) = pending.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let uses = self.uses.of(id);
+            if vars.iter().any(|v| uses.vars.contains(v)) {
+                let first = pending.len();
+                self.group.parts(id, &mut |part| pending.push(part));
+                pending[first..].reverse();
+                continue;
+            }
             let bound = uses.vars.iter().all(|v| self.var(*v).is_some())
                 && uses.accs.iter().all(|n| self.acc(*n).is_some());
             if bound {
                 self.value(id)?;
             }
-            return Ok(());
         }
-        let mut parts = Vec::new();
-        self.group.parts(id, &mut |p| parts.push(p));
-        parts.into_iter().try_for_each(|p| self.hoist(p, vars))
+        Ok(())
     }
 
     fn fold(&mut self, op: FoldOp, vars: &[VarId], body: ExprId) -> Emit<Value> {

@@ -291,6 +291,40 @@ fn causal_masks_from_coordinates_need_no_memory(cases: &mut Cases) {
     cases.at(net, &[1, 7].map(|size| vec![("n", size)]));
 }
 
+/// Decision trees, all at once: where a row is after a level decides what is read at the next one, many times over.
+fn walks(cases: &mut Cases) {
+    for (levels, nodes) in [(3, 7), (20, 61)] {
+        let mut net = Net::new();
+        let n = net.symbol("n", 1, 40, 1);
+        let x = net.input(DType::F32, &[n.clone(), 5.into()]);
+        let table = |net: &mut Net, factor: i64, below: i64| {
+            let values: Vec<i64> = (0..nodes).map(|i| (i * factor + 3) % below).collect();
+            net.ints(&[nodes as usize], &values)
+        };
+        let features = table(&mut net, 3, 5);
+        let next = [table(&mut net, 5, nodes), table(&mut net, 11, nodes)];
+        let splits = net.weight(&[nodes as usize]);
+        let weights = net.weight(&[nodes as usize]);
+        let roots = net.ints(&[4], &[0, 1, 2, 5]);
+        let mut at = net.op(Op::Expand { shape: vec![n, 4.into()] }, &[roots]);
+        let gather = Op::Gather { axis: 0 };
+        for _ in 0..levels {
+            let feature = net.op(gather.clone(), &[features, at]);
+            let value = net.op(Op::GatherElements { axis: 1 }, &[x, feature]);
+            let split = net.op(gather.clone(), &[splits, at]);
+            let holds = net.op(Op::Binary(BinaryOp::Le), &[value, split]);
+            let sides = next.map(|next| net.op(gather.clone(), &[next, at]));
+            at = net.op(Op::Select, &[holds, sides[0], sides[1]]);
+        }
+        let own = net.op(gather, &[weights, at]);
+        let sum = Op::Reduce { op: ReduceOp::Sum, axes: vec![1], keep_dims: false };
+        let sum = net.op(sum, &[own]);
+        net.output(sum);
+        net.output(at);
+        cases.at(net, &[1, 40].map(|n| vec![("n", n)]));
+    }
+}
+
 pub(super) fn all(cases: &mut Cases) {
     cases.family("movement_chains_are_one_group", movement_chains_are_one_group);
     cases.family("integers_wrap_and_floats_saturate", integers_wrap_and_floats_saturate);
@@ -317,4 +351,5 @@ pub(super) fn all(cases: &mut Cases) {
         "causal_masks_from_coordinates_need_no_memory",
         causal_masks_from_coordinates_need_no_memory,
     );
+    cases.family("walks", walks);
 }

@@ -114,6 +114,11 @@ impl Call<'_> {
         self.attribute(name).is_some()
     }
 
+    /// Whether an attribute is there and holds a tensor.
+    pub(super) fn is_tensor_attr(&self, name: &str) -> bool {
+        self.node.attribute.iter().any(|a| a.name == name && a.t.is_some())
+    }
+
     /// A tensor attribute, if it is there.
     pub(super) fn tensor_attr(&mut self, name: &str) -> OpResult<Option<Constant>> {
         let Some(a) = self.node.attribute.iter().find(|a| a.name == name) else { return Ok(None) };

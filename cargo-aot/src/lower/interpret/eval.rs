@@ -7,7 +7,7 @@ use aot_ir::op::{BinaryOp, UnaryOp};
 use aot_ir::{DType, Dim, Scalar};
 use aot_kernels::group::{Expr, ExprId, FoldOp, Group};
 use half::{bf16, f16};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// A scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,16 +55,52 @@ impl Num {
 pub(super) struct Place<'a> {
     pub(super) group: &'a Group,
     pub(super) memory: &'a Memory,
-    pub(super) atoms: &'a [i64],
-    pub(super) vars: RefCell<Vec<i64>>,
-    pub(super) acc: Vec<Num>,
+    atoms: &'a [i64],
+    vars: RefCell<Vec<i64>>,
+    acc: Vec<Num>,
+    /// Expressions that several others are made of: at which moment one was evaluated, and its value.
+    known: RefCell<Vec<Option<(u64, Num)>>>,
+    shared: Vec<bool>,
+    /// Counts changes of variables and results.
+    moment: Cell<u64>,
 }
 
 type Result<T> = std::result::Result<T, InterpretError>;
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// The group's first place, without results.
+    pub(super) fn new(group: &'a Group, memory: &'a Memory, atoms: &'a [i64]) -> Self {
+        let mut users = vec![0; group.exprs.len()];
+        for i in 0..group.exprs.len() {
+            group.parts(ExprId(i as u32), &mut |part| users[part.index()] += 1);
+        }
+        Self {
+            group,
+            memory,
+            atoms,
+            vars: RefCell::new(vec![0; group.extents.len()]),
+            acc: Vec::new(),
+            known: RefCell::new(vec![None; group.exprs.len()]),
+            shared: users.into_iter().map(|n| n > 1).collect(),
+            moment: Cell::new(0),
+        }
+    }
+
     pub(super) fn set(&self, var: VarId, value: i64) {
         self.vars.borrow_mut()[var.0 as usize] = value;
+        self.moment.set(self.moment.get() + 1);
+    }
+
+    /// Says what the anchor gives here.
+    pub(super) fn set_results(&mut self, results: Vec<Num>) {
+        self.acc = results;
+        self.moment.set(self.moment.get() + 1);
+    }
+
+    /// Adds what a further stage of the anchor gives here.
+    pub(super) fn add_result(&mut self, result: Num) {
+        self.acc.push(result);
+        self.moment.set(self.moment.get() + 1);
     }
 
     /// The value of an integer expression.
@@ -86,6 +122,22 @@ impl Place<'_> {
     }
 
     pub(super) fn eval(&self, id: ExprId) -> Result<Num> {
+        if !self.shared[id.index()] {
+            return self.evaluate(id);
+        }
+        let now = self.moment.get();
+        if let Some((moment, value)) = self.known.borrow()[id.index()]
+            && moment == now
+        {
+            return Ok(value);
+        }
+        let value = self.evaluate(id)?;
+        // Where it folds, variables were moved and put back: it holds from now on.
+        self.known.borrow_mut()[id.index()] = Some((self.moment.get(), value));
+        Ok(value)
+    }
+
+    fn evaluate(&self, id: ExprId) -> Result<Num> {
         let typed = &self.group[id];
         let value = match &typed.expr {
             Expr::Const(scalar) => Num::of(*scalar),
@@ -149,6 +201,7 @@ impl Place<'_> {
             Ok(())
         })?;
         *self.vars.borrow_mut() = saved;
+        self.moment.set(self.moment.get() + 1);
         Ok(folding.result())
     }
 }

@@ -11,7 +11,6 @@ use aot_ir::{DType, DimError};
 use aot_kernels::group::{
     Anchor, Attention, Contraction, ExprId, FoldOp, Group, MathType, Stage, Store,
 };
-use std::cell::RefCell;
 use std::ops::Range;
 
 /// Why groups could not be executed. Each is a fault of lowering, but for sizes out of range.
@@ -181,13 +180,7 @@ struct Write {
 pub fn run_group(group: &Group, memory: &mut Memory, atoms: &[i64]) -> Result<()> {
     let mut writes = Vec::new();
     {
-        let place = Place {
-            group,
-            memory,
-            atoms,
-            vars: RefCell::new(vec![0; group.extents.len()]),
-            acc: Vec::new(),
-        };
+        let place = Place::new(group, memory, atoms);
         match &group.anchor {
             Anchor::Map { space } => map(place, space, &mut writes)?,
             Anchor::Reduce { rows, over, stages } => {
@@ -305,7 +298,7 @@ fn reduce(
         Ok(())
     })?;
     for row in all_rows {
-        place.acc.clear();
+        place.set_results(Vec::new());
         for (var, value) in rows.iter().zip(&row) {
             place.set(*var, *value);
         }
@@ -315,7 +308,7 @@ fn reduce(
                 folding.add(place.eval(stage.value)?);
                 Ok(())
             })?;
-            place.acc.push(folding.result());
+            place.add_result(folding.result());
         }
         place.each(over, &mut || place.stores(Some(true), out))?;
         place.stores(Some(false), out)?;
@@ -347,7 +340,7 @@ fn scan(
             place.set(along, if reverse { count - 1 - step } else { step });
             let before = running.result();
             running.add(place.eval(value)?);
-            place.acc = vec![if exclusive { before } else { running.result() }];
+            place.set_results(vec![if exclusive { before } else { running.result() }]);
             place.stores(None, out)?;
         }
     }
@@ -412,7 +405,7 @@ fn contraction(mut place: Place<'_>, c: &Contraction, out: &mut Vec<Write>) -> R
                     MathType::F64 => Num::F(sum),
                     _ => Num::F((sum as f32).into()),
                 };
-                place.acc = vec![sum];
+                place.set_results(vec![sum]);
                 for (var, value) in c.m.iter().zip(row).chain(c.n.iter().zip(column)) {
                     place.set(*var, *value);
                 }
@@ -448,7 +441,7 @@ fn attention(mut place: Place<'_>, a: &Attention, out: &mut Vec<Write>) -> Resul
             for col in 0..cols {
                 place.set(a.col, col as i64);
                 let dot: f64 = (0..depth).map(|d| q[row * depth + d] * k[col * depth + d]).sum();
-                place.acc = vec![Num::F((dot as f32).into())];
+                place.set_results(vec![Num::F((dot as f32).into())]);
                 scores.push(place.eval(a.score)?.float());
             }
             let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -463,7 +456,7 @@ fn attention(mut place: Place<'_>, a: &Attention, out: &mut Vec<Write>) -> Resul
                     (true, false) => f64::NAN,
                     _ => sum / total,
                 };
-                place.acc = vec![Num::F(0.0), Num::F((value as f32).into())];
+                place.set_results(vec![Num::F(0.0), Num::F((value as f32).into())]);
                 place.stores(None, out)?;
             }
         }

@@ -2,11 +2,13 @@
 
 mod activation;
 mod attention;
+mod classical;
 mod convolution;
 mod deformable;
 mod early;
 mod einsum;
 mod elementwise;
+mod forest;
 mod generate;
 mod grid;
 mod indexing;

@@ -48,6 +48,7 @@ const FAMILIES: &[&[Entry]] = &[
     super::losses::RULES,
     super::matmul::RULES,
     super::mel::RULES,
+    super::classical::RULES,
     super::convolution::RULES,
     super::deformable::RULES,
     super::elementwise::RULES,

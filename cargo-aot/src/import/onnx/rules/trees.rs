@@ -1,222 +1,226 @@
-//! Classical machine learning (domain ai.onnx.ml) over numbers: features and decision trees.
+//! Decision trees (domain ai.onnx.ml), in the form of version 5 and in that of before.
 
 use super::super::builder::{OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
+use super::classical::{Labels, binary_scores, matrix, post_transform, post_transform_of};
+use super::forest::{Aggregate, Forest, MEMBER, floats};
 use super::table::{Entry, classical};
-use aot_ir::op::{BinaryOp, ReduceOp};
-use aot_ir::{Bytes, Constant, DType, Dim};
+use aot_ir::exec;
+use aot_ir::op::BinaryOp;
+use std::collections::HashMap;
 
 pub(super) const RULES: &[Entry] = &[
-    classical("ArrayFeatureExtractor", |c| {
-        let (x, indices) = (c.x(0)?, c.x(1)?);
-        let Some(axis) = c.rank(x).checked_sub(1) else { return wrong("a scalar") };
-        let flat = super::shape::product(c.shape(indices));
-        let indices = c.reshape(indices, &[flat])?;
-        Ok(vec![c.gather(x, indices, axis)?])
-    }),
-    classical("Binarizer", |c| {
-        let (x, threshold) = (c.x(0)?, c.float("threshold", 0.0));
-        let above = c.with(BinaryOp::Gt, x, threshold)?;
-        Ok(vec![c.cast_like(above, x)?])
-    }),
     classical("TreeEnsemble", ensemble),
+    classical("TreeEnsembleClassifier", classifier),
+    classical("TreeEnsembleRegressor", regressor),
 ];
 
-/// How a node compares a feature with its number, by code.
-const MODES: [BinaryOp; 6] =
-    [BinaryOp::Le, BinaryOp::Lt, BinaryOp::Ge, BinaryOp::Gt, BinaryOp::Eq, BinaryOp::Ne];
-/// The code of nodes that ask whether a feature is one of several numbers.
-const MEMBER: f64 = 6.0;
-
-/// Nodes as numbers: inner ones first, leaves behind them.
-struct Trees {
-    roots: Vec<i64>,
-    /// Where to go from a node, when its condition holds and when not; leaves stay.
-    next: [Vec<i64>; 2],
-    inner: i64,
-}
-
-impl Trees {
-    fn read(c: &Call<'_>) -> OpResult<Self> {
-        let list = |name: &str| c.ints_attr(name).unwrap_or_default();
-        let roots = list("tree_roots");
-        let leaves = list("leaf_targetids").len() as i64;
-        let inner = list("nodes_featureids").len() as i64;
-        let side = |ids: &str, leafs: &str| -> OpResult<Vec<i64>> {
-            let (ids, leafs) = (list(ids), list(leafs));
-            if ids.len() as i64 != inner || leafs.len() as i64 != inner {
-                return wrong("lists of nodes differ in length");
-            }
-            let mut next = Vec::new();
-            for (&id, &leaf) in ids.iter().zip(&leafs) {
-                let (count, first) = if leaf != 0 { (leaves, inner) } else { (inner, 0) };
-                if !(0..count).contains(&id) {
-                    return wrong(format!("a node leads to {id}, which does not exist"));
-                }
-                next.push(first + id);
-            }
-            next.extend(inner..inner + leaves);
-            Ok(next)
-        };
-        let next = [
-            side("nodes_truenodeids", "nodes_trueleafs")?,
-            side("nodes_falsenodeids", "nodes_falseleafs")?,
-        ];
-        if roots.is_empty() || roots.iter().any(|r| !(0..inner).contains(r)) {
-            return wrong(format!("tree_roots is {roots:?}"));
+/// The numbers of an attribute: a list of floats, or a tensor of that name with `_as_tensor` behind it.
+fn numbers(c: &mut Call<'_>, name: &str) -> OpResult<Vec<f64>> {
+    for name in [name.to_owned(), format!("{name}_as_tensor")] {
+        if let Some(list) = c.floats_attr(&name).filter(|list| !list.is_empty()) {
+            return Ok(list.into_iter().map(f64::from).collect());
         }
-        Ok(Self { roots, next, inner })
-    }
-
-    /// Most steps from a root to a leaf.
-    fn depth(&self) -> OpResult<usize> {
-        let mut at = self.roots.clone();
-        let mut depth = 0;
-        while at.iter().any(|&node| node < self.inner) {
-            depth += 1;
-            if depth > self.next[0].len() {
-                return wrong("nodes lead to one another in a circle");
-            }
-            let inner = at.iter().filter(|&&node| node < self.inner);
-            let reached =
-                inner.flat_map(|&n| [&self.next[0], &self.next[1]].map(|s| s[n as usize]));
-            let mut reached: Vec<i64> = reached.collect();
-            reached.sort_unstable();
-            reached.dedup();
-            at = reached;
+        if !c.is_tensor_attr(&name) {
+            continue;
         }
-        Ok(depth)
-    }
-}
-
-fn ints(c: &mut Call<'_>, values: &[i64]) -> Tensor {
-    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let (name, shape) = (String::new(), vec![values.len()]);
-    c.constant(Constant { name, dtype: DType::I64, shape, bytes: Bytes::from(bytes) })
-}
-
-fn table(c: &mut Call<'_>, name: &str, dtype: DType) -> OpResult<Option<Tensor>> {
-    match c.tensor_attr(name)? {
-        Some(constant) => {
-            let t = c.constant(constant);
-            Ok(Some(c.cast(t, dtype)?))
+        if let Some(constant) = c.tensor_attr(&name)? {
+            return match exec::Tensor::from_constant(&constant) {
+                Ok(tensor) => Ok(tensor.to_f64()),
+                Err(error) => wrong(format!("attribute `{name}`: {error}")),
+            };
         }
-        None => Ok(None),
     }
+    Ok(Vec::new())
 }
 
-/// Walks all trees at once: one gather per level.
+/// The form of version 5: a leaf gives one number.
 fn ensemble(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    let x = c.x(0)?;
-    let dtype = c.dtype(x);
-    if c.rank(x) != 2 || !dtype.is_float() {
-        return wrong("the input has to be a matrix of floats");
-    }
-    if c.int("post_transform", 0) != 0 {
-        return unsupported("a function of the results (post_transform)");
-    }
-    let trees = Trees::read(c)?;
-    let targets = c.int("n_targets", 0);
-    let (Some(modes), Some(splits), Some(weights)) = (
-        table(c, "nodes_modes", DType::I64)?,
-        table(c, "nodes_splits", dtype)?,
-        table(c, "leaf_weights", dtype)?,
-    ) else {
-        return wrong("a table of nodes or leaves is missing");
-    };
-    let mut features = c.ints_attr("nodes_featureids").unwrap_or_default();
-    let leaves = trees.next[0].len() - features.len();
-    // Leaves look at some feature, too.
-    features.resize(trees.next[0].len(), 0);
-    let features = ints(c, &features);
-    let padded = |c: &mut Call<'_>, t: Tensor| -> OpResult {
-        let zero = c.scalar_like(0.0, t);
-        let zeros = c.expand(zero, &[Dim::from(leaves as i64)])?;
-        c.concat(&[t, zeros], 0)
-    };
-    let sets = members(c, modes, dtype)?;
-    let used = c.numbers(modes);
-    let (modes, splits) = (padded(c, modes)?, padded(c, splits)?);
-    let next = [ints(c, &trees.next[0]), ints(c, &trees.next[1])];
-    let roots = ints(c, &trees.roots);
-    let rows = c.shape(x)[0].clone();
-    let mut at = c.expand(roots, &[rows, Dim::from(trees.roots.len() as i64)])?;
-    for _ in 0..trees.depth()? {
-        let feature = c.gather(features, at, 0)?;
-        let value = c.gather_elements(x, feature, 1)?;
-        let (mode, split) = (c.gather(modes, at, 0)?, c.gather(splits, at, 0)?);
-        let mut holds: Option<Tensor> = None;
-        for (code, op) in MODES.into_iter().enumerate() {
-            let occurs = used.as_ref().is_none_or(|used| used.contains(&(code as f64)));
-            if occurs {
-                let here = c.binary(op, value, split)?;
-                holds = Some(either(c, mode, code as f64, here, holds)?);
-            }
+    let x = matrix(c)?;
+    let list = |name: &str| c.ints_attr(name).unwrap_or_default();
+    let (roots, features) = (list("tree_roots"), list("nodes_featureids"));
+    let (inner, targets) = (features.len() as i64, list("leaf_targetids"));
+    let side = |ids: &str, leafs: &str| -> OpResult<Vec<i64>> {
+        let (ids, leafs) = (list(ids), list(leafs));
+        if ids.len() != leafs.len() {
+            return wrong("lists of nodes differ in length");
         }
-        if let Some(sets) = sets {
-            let set = c.gather(sets, at, 0)?;
-            let one = c.unsqueeze(value, &[2])?;
-            let same = c.binary(BinaryOp::Eq, one, set)?;
-            let here = c.reduce(ReduceOp::Max, same, &[2], false)?;
-            holds = Some(either(c, mode, MEMBER, here, holds)?);
-        }
-        let Some(holds) = holds else { return unsupported("nodes of unknown modes") };
-        let (yes, no) = (c.gather(next[0], at, 0)?, c.gather(next[1], at, 0)?);
-        at = c.select(holds, yes, no)?;
+        let places =
+            ids.iter().zip(&leafs).map(|(id, leaf)| if *leaf != 0 { inner + id } else { *id });
+        Ok(places.chain(inner..inner + targets.len() as i64).collect())
+    };
+    let next = [
+        side("nodes_truenodeids", "nodes_trueleafs")?,
+        side("nodes_falsenodeids", "nodes_falseleafs")?,
+    ];
+    let mut missing: Vec<bool> =
+        list("nodes_missing_value_tracks_true").iter().map(|m| *m != 0).collect();
+    missing.resize(features.len(), false);
+    let (count, transform, aggregate) =
+        (c.int("n_targets", 0), c.int("post_transform", 0), c.int("aggregate_function", 1));
+    let modes: Vec<i64> = numbers(c, "nodes_modes")?.iter().map(|m| *m as i64).collect();
+    // Sets stand one behind another, each ended by NaN.
+    let members = numbers(c, "membership_values")?;
+    let mut members = members.split(|v| v.is_nan()).map(<[f64]>::to_vec);
+    let set =
+        |mode: &i64| if *mode == MEMBER { members.next().unwrap_or_default() } else { Vec::new() };
+    let sets = modes.iter().map(set).collect();
+    let weights = numbers(c, "leaf_weights")?;
+    if weights.len() != targets.len() {
+        return wrong("lists of leaves differ in length");
     }
-    let leaf = c.with(BinaryOp::Sub, at, trees.inner as f64)?;
-    let ids = c.ints_attr("leaf_targetids").unwrap_or_default();
-    let ids = ints(c, &ids);
-    let (target, weight) = (c.gather(ids, leaf, 0)?, c.gather(weights, leaf, 0)?);
-    let (target, weight) = (c.unsqueeze(target, &[2])?, c.unsqueeze(weight, &[2])?);
-    let all: Vec<i64> = (0..targets.clamp(0, 1 << 20)).collect();
-    let all = ints(c, &all);
-    let own = c.binary(BinaryOp::Eq, target, all)?;
-    let zero = c.scalar_like(0.0, weight);
-    let own = c.select(own, weight, zero)?;
-    let op = match c.int("aggregate_function", 1) {
-        0 => ReduceOp::Mean,
-        1 => ReduceOp::Sum,
+    let leaves = targets.iter().zip(weights).map(|(target, weight)| vec![(*target, weight)]);
+    let leaves = leaves.collect();
+    let splits = numbers(c, "nodes_splits")?;
+    let forest = Forest { roots, next, features, modes, splits, missing, sets, leaves };
+    let aggregate = match aggregate {
+        0 => Aggregate::Mean,
+        1 => Aggregate::Sum,
+        2 => Aggregate::Min,
+        3 => Aggregate::Max,
         other => return unsupported(format!("aggregate_function {other}")),
     };
-    Ok(vec![c.reduce(op, own, &[1], false)?])
-}
-
-/// `here` for nodes of a mode, else what was found for the others.
-fn either(
-    c: &mut Call<'_>,
-    mode: Tensor,
-    code: f64,
-    here: Tensor,
-    others: Option<Tensor>,
-) -> OpResult {
-    let Some(others) = others else { return Ok(here) };
-    let own = c.with(BinaryOp::Eq, mode, code)?;
-    c.select(own, here, others)
-}
-
-/// Per node the numbers of its set, filled up with NaN: `[nodes and leaves, most]`. The sets stand one behind
-/// another, each ended by NaN.
-fn members(c: &mut Call<'_>, modes: Tensor, dtype: DType) -> OpResult<Option<Tensor>> {
-    let Some(values) = c.tensor_attr("membership_values")? else { return Ok(None) };
-    let values = c.constant(values);
-    let (Some(values), Some(modes)) = (c.numbers(values), c.numbers(modes)) else {
-        return unsupported("sets of members that are too large");
+    let names = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"];
+    let Some(transform) = usize::try_from(transform).ok().and_then(|t| names.get(t)) else {
+        return wrong(format!("post_transform is {transform}"));
     };
-    let mut sets = values.split(|v| v.is_nan());
-    let nodes = c.ints_attr("leaf_targetids").map_or(0, |l| l.len()) + modes.len();
-    let of_node: Vec<&[f64]> = (0..nodes)
-        .map(|i| match modes.get(i) {
-            Some(&mode) if mode == MEMBER => sets.next().unwrap_or_default(),
-            _ => &[],
-        })
-        .collect();
-    let most = of_node.iter().map(|s| s.len()).max().unwrap_or(0).max(1);
-    let filled = of_node.iter().flat_map(|set| {
-        set.iter().copied().chain(std::iter::repeat(f64::NAN)).take(most).map(|v| v as f32)
-    });
-    let bytes: Vec<u8> = filled.flat_map(f32::to_le_bytes).collect();
-    let (name, shape) = (String::new(), vec![nodes, most]);
-    let sets = c.constant(Constant { name, dtype: DType::F32, shape, bytes: Bytes::from(bytes) });
-    Ok(Some(c.cast(sets, dtype)?))
+    let scores = forest.scores(c, x, count, aggregate)?;
+    Ok(vec![post_transform(c, scores, transform)?])
+}
+
+/// The form of before: nodes and what leaves give, `kind` of which is a list of its own, name a tree and a node.
+fn read(c: &mut Call<'_>, kind: &str) -> OpResult<Forest> {
+    let list = |name: &str| c.ints_attr(name).unwrap_or_default();
+    let (trees, nodes) = (list("nodes_treeids"), list("nodes_nodeids"));
+    let modes = c.texts("nodes_modes").unwrap_or_default();
+    let features = list("nodes_featureids");
+    let sides = [list("nodes_truenodeids"), list("nodes_falsenodeids")];
+    let tracks = list("nodes_missing_value_tracks_true");
+    let given = [list(&format!("{kind}_treeids")), list(&format!("{kind}_nodeids"))];
+    let ids = list(&format!("{kind}_ids"));
+    let splits = numbers(c, "nodes_values")?;
+    let weights = numbers(c, &format!("{kind}_weights"))?;
+    let count = nodes.len();
+    let lengths =
+        [trees.len(), modes.len(), features.len(), sides[0].len(), sides[1].len(), splits.len()];
+    if lengths.iter().any(|n| *n != count) || (!tracks.is_empty() && tracks.len() != count) {
+        return wrong("lists of nodes differ in length");
+    }
+    if [given[0].len(), given[1].len(), ids.len()].iter().any(|n| *n != weights.len()) {
+        return wrong("lists of leaves differ in length");
+    }
+    let mut forest = Forest::default();
+    // Numbers of nodes, by tree and name.
+    let is_leaf = |i: usize| modes[i] == "LEAF";
+    let inner = (0..count).filter(|i| !is_leaf(*i)).count();
+    let (mut branches, mut leaves) = (0, inner);
+    let mut numbers: HashMap<(i64, i64), i64> = HashMap::new();
+    for i in 0..count {
+        let number = if is_leaf(i) { &mut leaves } else { &mut branches };
+        if numbers.insert((trees[i], nodes[i]), *number as i64).is_some() {
+            return wrong(format!("tree {} has two nodes {}", trees[i], nodes[i]));
+        }
+        *number += 1;
+    }
+    forest.leaves = vec![Vec::new(); count - inner];
+    let find = |tree: i64, node: i64| match numbers.get(&(tree, node)) {
+        Some(number) => Ok(*number),
+        None => wrong(format!("tree {tree} has no node {node}")),
+    };
+    let mut led_to = vec![false; count];
+    for i in (0..count).filter(|i| !is_leaf(*i)) {
+        for (side, next) in sides.iter().zip(&mut forest.next) {
+            let number = find(trees[i], side[i])?;
+            led_to[number as usize] = true;
+            next.push(number);
+        }
+        forest.features.push(features[i]);
+        forest.splits.push(splits[i]);
+        forest.missing.push(tracks.get(i).is_some_and(|t| *t != 0));
+        forest.sets.push(Vec::new());
+        forest.modes.push(match modes[i].as_str() {
+            "BRANCH_LEQ" => 0,
+            "BRANCH_LT" => 1,
+            "BRANCH_GTE" => 2,
+            "BRANCH_GT" => 3,
+            "BRANCH_EQ" => 4,
+            "BRANCH_NEQ" => 5,
+            other => return wrong(format!("a node has mode `{other}`")),
+        });
+    }
+    forest.next.iter_mut().for_each(|next| next.extend(inner as i64..count as i64));
+    let starts = (0..count).map(|i| numbers[&(trees[i], nodes[i])]);
+    forest.roots = starts.filter(|number| !led_to[*number as usize]).collect();
+    for (i, weight) in weights.into_iter().enumerate() {
+        // What inner nodes are said to give is not given.
+        let number = find(given[0][i], given[1][i])? as usize;
+        if let Some(leaf) = number.checked_sub(inner).and_then(|leaf| forest.leaves.get_mut(leaf)) {
+            leaf.push((ids[i], weight));
+        }
+    }
+    Ok(forest)
+}
+
+fn regressor(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = matrix(c)?;
+    let forest = read(c, "target")?;
+    let targets = c.int("n_targets", 1);
+    let aggregate = match c.text("aggregate_function", "SUM").as_str() {
+        "SUM" => Aggregate::Sum,
+        "AVERAGE" => Aggregate::Mean,
+        "MIN" => Aggregate::Min,
+        "MAX" => Aggregate::Max,
+        other => return wrong(format!("aggregate_function is `{other}`")),
+    };
+    let mut scores = forest.scores(c, x, targets, aggregate)?;
+    let base = numbers(c, "base_values")?;
+    if !base.is_empty() {
+        let dtype = c.dtype(scores);
+        let base = floats(c, &base, &[base.len()], dtype)?;
+        scores = c.sum(scores, base)?;
+    }
+    let transform = post_transform_of(c);
+    let scores = post_transform(c, scores, &transform)?;
+    Ok(vec![c.cast(scores, aot_ir::DType::F32)?])
+}
+
+/// The label of the greatest score of every row, and the scores. Of two classes, trees may give one score.
+fn classifier(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    let x = matrix(c)?;
+    let forest = read(c, "class")?;
+    let labels = Labels::of(c)?;
+    let classes = labels.count() as i64;
+    let base = numbers(c, "base_values")?;
+    let given = || forest.leaves.iter().flatten();
+    let mut used: Vec<i64> = given().map(|(class, _)| *class).collect();
+    used.sort_unstable();
+    used.dedup();
+    let positive = given().all(|(_, weight)| *weight >= 0.0);
+    let scores = forest.scores(c, x, classes, Aggregate::Sum)?;
+    let dtype = c.dtype(scores);
+    let transform = post_transform_of(c);
+    let (scores, class) = match (used.as_slice(), classes) {
+        (&[given], 2) => {
+            let mut one = c.slice_axis(scores, 1, given.into(), aot_ir::Dim::ONE, 1)?;
+            match base.as_slice() {
+                [] => {}
+                [base] if given == 0 => one = c.with(BinaryOp::Add, one, *base)?,
+                _ => return unsupported(format!("{} base values for one score", base.len())),
+            }
+            binary_scores(c, one, given == 1, positive, &transform)?
+        }
+        _ => {
+            let scores = match base.len() {
+                0 => scores,
+                n if n as i64 == classes && classes > 2 => {
+                    let base = floats(c, &base, &[n], dtype)?;
+                    c.sum(scores, base)?
+                }
+                n => return unsupported(format!("{n} base values for {classes} classes")),
+            };
+            let class = labels.greatest(c, scores)?;
+            (post_transform(c, scores, &transform)?, class)
+        }
+    };
+    labels.results(c, class, scores)
 }
