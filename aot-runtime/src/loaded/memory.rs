@@ -9,7 +9,8 @@ pub struct MemoryUse {
     pub contexts: usize,
     /// What these contexts take. They grow with the sizes of runs, and keep what they have.
     pub idle: ContextMemory,
-    /// What one context takes at the greatest sizes of all dims, with all inputs and outputs on the host.
+    /// What one context takes at the greatest sizes of all dims, with all inputs and outputs on the host, but for some
+    /// KiB of the sizes that kernels read.
     pub context: ContextMemory,
 }
 
@@ -18,7 +19,7 @@ pub struct MemoryUse {
 pub struct ContextMemory {
     /// Tensors that live during a run; on the device.
     pub arena: u64,
-    /// Scratch of kernels; on the device.
+    /// Scratch of kernels, and the sizes that they read; on the device.
     pub workspace: u64,
     /// Inputs and outputs of the host while they are on the device.
     pub staging: u64,

@@ -122,12 +122,10 @@ fn memory_runs_out(device: &Device) -> Result<(), String> {
     }
 }
 
-/// What contexts hold is what one of them takes at most, each.
+/// The arenas of contexts are as long as one of them is at most, each.
 fn within_bounds(loaded: &Loaded) -> Result<(), String> {
     let memory = loaded.memory();
-    let (idle, most, contexts) = (memory.idle, memory.context, memory.contexts as u64);
-    // What a run computes the size of is staged apart.
-    let fits = idle.arena <= contexts * most.arena && idle.workspace <= contexts * most.workspace;
+    let fits = memory.idle.arena <= memory.contexts as u64 * memory.context.arena;
     fits.then_some(()).ok_or_else(|| format!("it holds more than it says: {memory:?}"))
 }
 
@@ -254,7 +252,7 @@ fn on_host<'a>(tensors: &'a [Tensor], bytes: &'a [Vec<u8>]) -> Result<Vec<InputR
 }
 
 /// What a run gives that finds all bits set in its outputs; those of element types that have no
-/// [`DeviceTensor`](aot_runtime::DeviceTensor) are not prepared so.
+/// [`DeviceTensor`] are not prepared so.
 fn poisoned(device: &Device, loaded: &Loaded, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
     let text = |e: aot_runtime::Error| e.to_string();
     let ports = &loaded.signature().outputs;
