@@ -282,6 +282,16 @@ nbits("matmul_4bits", 8, 64, 4, 32)
 nbits("matmul_4bits_zero", 8, 80, 4, 16, "packed")
 nbits("matmul_4bits_odd", 8, 96, 4, 32, "packed")
 nbits("matmul_4bits_bias", 6, 64, 4, 32, None, True)
+# onnxruntime leaves out zero points where columns have an order of their own; the operator's text does not.
+order = RNG.permutation(np.arange(64) // 32).astype(np.int32)
+a, packed, scales, zeros = f(2, 3, 64), u8(8, 2, 16), np.abs(f(16)) * 0.1, u8(8)
+halves = np.stack([packed & 15, packed >> 4], -1).reshape(8, 64).astype(np.float32)
+zero = np.stack([zeros & 15, zeros >> 4], -1).astype(np.float32)
+case("matmul_4bits_ordered", "MatMulNBits", [a, packed, scales, zeros, order], constants=[1, 2, 3, 4], N=8, K=64,
+     bits=4, block_size=32, expected=[a @ ((halves - zero[:, order]) * scales.reshape(8, 2)[:, order]).T])
+order = np.arange(64)[::-1].astype(np.int32) // 32
+case("matmul_4bits_ordered_plain", "MatMulNBits", [f(5, 64), u8(8, 2, 16), np.abs(f(16)) * 0.1, None, order],
+     constants=[1, 2, 4], N=8, K=64, bits=4, block_size=32)
 nbits("matmul_8bits", 8, 64, 8, 32)
 nbits("matmul_8bits_zero", 8, 64, 8, 32, "packed")
 nbits("matmul_2bits", 8, 128, 2, 64, "packed")

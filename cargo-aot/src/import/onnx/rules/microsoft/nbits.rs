@@ -49,9 +49,6 @@ fn matmul_nbits(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     if n < 1 || k < 1 || block < 1 {
         return wrong(format!("N = {n}, K = {k}, block_size = {block}; all have to be positive"));
     }
-    if c.opt(4).is_some() {
-        return unsupported("weights in another order (g_idx)");
-    }
     if c.int("weight_prepacked", 0) != 0 {
         return unsupported("weights that are packed for one GPU; export them as they are");
     }
@@ -59,29 +56,48 @@ fn matmul_nbits(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let blocks = Dim::from((k + block - 1) / block);
     let n = Dim::from(n);
     let b = unpacked(c, b, bits)?;
-    let b = c.reshape(b, &[n.clone(), blocks.clone(), block.into()])?;
-    let mut b = c.cast(b, dtype)?;
+    let b = c.cast(b, dtype)?;
     let zero = match c.opt(3) {
         None => c.scalar((1i64 << (bits - 1)) as f64, dtype),
-        Some(zero) if c.dtype(zero).is_float() => {
-            c.reshape(zero, &[n.clone(), blocks.clone(), Dim::ONE])?
-        }
+        Some(zero) if c.dtype(zero).is_float() => c.reshape(zero, &[n.clone(), blocks.clone()])?,
         Some(zero) => {
             // Rows of whole bytes.
             let bytes = c.scope().ceil_div(&blocks.scaled(bits), &8.into());
             let zero = c.reshape(zero, &[n.clone(), bytes])?;
             let zero = unpacked(c, zero, bits)?;
-            let zero = c.slice_axis(zero, 1, Dim::ZERO, blocks.clone(), 1)?;
-            c.unsqueeze(zero, &[2])?
+            c.slice_axis(zero, 1, Dim::ZERO, blocks.clone(), 1)?
         }
     };
     let zero = c.cast(zero, dtype)?;
-    b = c.difference(b, zero)?;
-    let scales = c.reshape(scales, &[n.clone(), blocks.clone(), Dim::ONE])?;
+    let scales = c.reshape(scales, &[n.clone(), blocks.clone()])?;
     let scales = c.cast(scales, dtype)?;
-    b = c.product(b, scales)?;
-    b = c.reshape(b, &[n, blocks.scaled(block)])?;
-    b = c.slice_axis(b, 1, Dim::ZERO, k.into(), 1)?;
+    let whole = [n.clone(), blocks.scaled(block)];
+    let b = match c.opt(4) {
+        // Every column says which block's scale is its own.
+        Some(order) => {
+            let own = |c: &mut Call<'_>, t: Tensor| match c.rank(t) {
+                0 => Ok(t),
+                _ => c.gather(t, order, 1),
+            };
+            let (zero, scales) = (own(c, zero)?, own(c, scales)?);
+            let b = c.reshape(b, &whole)?;
+            let b = c.slice_axis(b, 1, Dim::ZERO, k.into(), 1)?;
+            let b = c.difference(b, zero)?;
+            c.product(b, scales)?
+        }
+        None => {
+            let along = |c: &mut Call<'_>, t: Tensor| match c.rank(t) {
+                0 => Ok(t),
+                _ => c.unsqueeze(t, &[2]),
+            };
+            let (zero, scales) = (along(c, zero)?, along(c, scales)?);
+            let b = c.reshape(b, &[n, blocks, block.into()])?;
+            let b = c.difference(b, zero)?;
+            let b = c.product(b, scales)?;
+            let b = c.reshape(b, &whole)?;
+            c.slice_axis(b, 1, Dim::ZERO, k.into(), 1)?
+        }
+    };
     let b = c.transpose_last(b)?;
     let y = matmul(c, a, b)?;
     Ok(vec![with_bias(c, y, c.opt(5))?])
