@@ -2,7 +2,7 @@
 
 use crate::dim::Atom;
 use crate::op::LoopAttrs;
-use crate::{ConstId, DType, Def, Dim, Graph, NodeId, Op, SymId, Symbols, ValueId};
+use crate::{ConstId, DType, Def, Dim, Graph, Guard, NodeId, Op, SymId, Symbols, ValueId};
 
 impl Graph {
     /// Checks every index, the topological order, that ranges of sizes are sane, and that types and
@@ -146,10 +146,13 @@ impl Graph {
         if of_inputs.clone().any(|dim| dim.any(in_run)) {
             return Err("an input's shape depends on the run".to_owned());
         }
-        let guards = self.guards.iter().flat_map(|g| [&g.lhs, &g.rhs]);
-        match guards.clone().any(|dim| self.has_unbound(dim, given)) {
-            true => Err("a guard has a size that nothing gives".to_owned()),
-            false => Ok(()),
+        let unbound = |g: &&Guard| [&g.lhs, &g.rhs].iter().any(|dim| self.has_unbound(dim, given));
+        match self.guards.iter().find(unbound) {
+            Some(Guard { lhs, rhs, node }) => {
+                let [lhs, rhs] = [lhs, rhs].map(|dim| self.symbols.show(dim));
+                Err(format!("the guard of `{node}`, {lhs} = {rhs}, has a size that nothing gives"))
+            }
+            None => Ok(()),
         }
     }
 

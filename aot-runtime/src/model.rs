@@ -33,6 +33,18 @@ pub trait Model: Sized + Send + Sync + 'static {
     /// When an input does not fit the model, or the device fails.
     fn run(&self, inputs: Self::Inputs<'_>) -> Result<Self::Outputs>;
 
+    /// As [`Model::run`], without holding up the thread, for tasks of any executor. The run begins when this is first
+    /// polled; if this is dropped then, the run goes on, and what it gives is lost. On the CPU, and where a run
+    /// computes sizes, the thread waits all the same. Runs beyond [8 at once](Loaded::limit_contexts) wait for their
+    /// turn.
+    ///
+    /// # Errors
+    /// As [`Model::run`].
+    fn run_async<'a>(
+        &'a self,
+        inputs: Self::Inputs<'a>,
+    ) -> impl Future<Output = Result<Self::Outputs>> + Send + 'a;
+
     /// Runs the model and leaves its outputs on the device, without waiting for them.
     ///
     /// # Errors
@@ -59,6 +71,15 @@ pub trait Model: Sized + Send + Sync + 'static {
     /// Memory that the model takes on its device, and what a concurrent run more would.
     fn memory(&self) -> MemoryUse {
         self.loaded().memory()
+    }
+
+    /// Runs the model at the greatest sizes of its dims, on zeros, so that the runs that follow find memory, kernels and
+    /// graphs ready, and nothing is allocated in them.
+    ///
+    /// # Errors
+    /// When the greatest sizes do not fit together or into the device's memory, or the device fails.
+    fn warmup(&self) -> Result<()> {
+        self.loaded().warmup()
     }
 
     /// The model without its types.

@@ -33,6 +33,17 @@ impl<M: Model> Session<M> {
         self.model.run(inputs)
     }
 
+    /// As [`Model::run_async`], from where the run before ended.
+    ///
+    /// # Errors
+    /// As [`Model::run_async`].
+    pub fn run_async<'a>(
+        &'a mut self,
+        inputs: M::Inputs<'a>,
+    ) -> impl Future<Output = Result<M::Outputs>> + Send + 'a {
+        self.model.run_async(inputs)
+    }
+
     /// As [`Model::run_on_device`], from where the run before ended.
     ///
     /// # Errors

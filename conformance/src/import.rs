@@ -9,6 +9,7 @@ use cargo_aot::import::{
     AxisSpec, DimInfo, DimSpec, Form, ImportError, ImportOptions, Imported, StoredValue, Structure,
     TensorInfo, describe, import, read_value,
 };
+use cargo_aot::passes;
 
 use crate::case::{Case, Suite};
 use crate::outcome::Outcome;
@@ -63,8 +64,18 @@ impl Trial {
         !self.fixed.is_empty() && self.inputs.is_empty()
     }
 
+    /// Whether the graph is sound, and what the passes make of it.
+    fn check(&self) -> Result<(), String> {
+        self.imported.graph.check()?;
+        let passed = passes::run(&self.imported.graph, &passes::Options::default());
+        passed.map_err(|e| e.to_string())?.check().map_err(|e| format!("after the passes: {e}"))
+    }
+
     /// Runs it on the reference executor.
     pub fn run(&self) -> Outcome {
+        if let Err(reason) = self.check() {
+            return Outcome::Run(reason);
+        }
         let run = || -> Result<Vec<Tensor>, ExecError> {
             let inputs = self.inputs.iter().map(Tensor::from_constant);
             Executor::new(&self.imported.graph)?.run(&inputs.collect::<Result<Vec<_>, _>>()?)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::driver::{Block, Event, Pinned, Transfer};
 use super::evaluate::Where;
+use super::execution::{Fetch, From};
 use super::replay::Replays;
 use super::sizes_table::SizesTable;
 use super::{Gpu, Stream};
@@ -180,9 +181,12 @@ impl Context {
         (!range.is_empty()).then_some(Transfer::Down { from, to, bytes: range.len() })
     }
 
-    /// A fetched output, after the stream was waited for.
-    pub(super) fn fetched(&self, start: usize, bytes: usize) -> &[u8] {
-        &self.pinned.as_slice()[start..start + bytes]
+    /// An output, after the run was waited for.
+    pub(super) fn fetched(&self, fetch: &Fetch) -> &[u8] {
+        match fetch.from {
+            From::Staged(start) => &self.pinned.as_slice()[start..start + fetch.bytes],
+            From::Late(output) => self.fetched_late(output, fetch.bytes),
+        }
     }
 
     /// Has memory of this length for an output whose size the run computed; its address. The stream has been waited
@@ -207,8 +211,7 @@ impl Context {
         (bytes > 0).then_some(Transfer::Down { from, to, bytes: bytes.min(pinned.bytes()) })
     }
 
-    /// Such an output, after the stream was waited for.
-    pub(super) fn fetched_late(&self, output: usize, bytes: usize) -> &[u8] {
+    fn fetched_late(&self, output: usize, bytes: usize) -> &[u8] {
         match self.late.get(output) {
             Some(Some((_, pinned))) => &pinned.as_slice()[..bytes.min(pinned.bytes())],
             _ => &[],

@@ -45,6 +45,23 @@ struct Staging {
     starts: Vec<usize>,
 }
 
+/// An output for the host.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub(super) from: From,
+    pub(super) bytes: usize,
+    pub(super) shape: Vec<usize>,
+}
+
+/// Where a context has an output.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum From {
+    /// From there on in staging memory.
+    Staged(usize),
+    /// In memory of its own: the output of this number.
+    Late(usize),
+}
+
 impl<'r> Execution<'r> {
     pub(super) fn new(
         model: &'r CudaModel,
@@ -74,6 +91,26 @@ impl<'r> Execution<'r> {
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
+        let fetches = self.begin(inputs, outputs)?;
+        if let Some(done) = self.context.last.as_ref().filter(|_| !fetches.is_empty()) {
+            done.synchronize()?;
+        }
+        let sinks = outputs.iter_mut().filter_map(|output| match &mut output.data {
+            OutputData::Host(sink) => Some(sink),
+            OutputData::Device { .. } => None,
+        });
+        for (sink, fetch) in sinks.zip(&fetches) {
+            sink.store(self.context.fetched(fetch));
+        }
+        Ok(())
+    }
+
+    /// Puts the run into the stream; tells where outputs for the host are once it is done, in order.
+    pub(super) fn begin(
+        &mut self,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<Vec<Fetch>> {
         self.context.reserve_arena(self.layout.arena())?;
         let staging = self.stage(inputs, outputs)?;
         self.place_outputs(outputs, &staging)?;
@@ -276,13 +313,13 @@ impl<'r> Execution<'r> {
         Ok(())
     }
 
-    /// Says when tensors may be used again, and waits for outputs on the host.
+    /// Says when tensors may be used again, and where outputs for the host are then.
     fn finish(
         &mut self,
         inputs: &[InputRef<'_>],
-        outputs: &mut [OutputRef<'_>],
+        outputs: &[OutputRef<'_>],
         staging: &Staging,
-    ) -> Result<()> {
+    ) -> Result<Vec<Fetch>> {
         let done = self.context.record(&self.stream)?;
         self.context.last = Some(done.clone());
         for input in inputs {
@@ -295,19 +332,18 @@ impl<'r> Execution<'r> {
                 shared.after_write(&done)?;
             }
         }
-        if outputs.iter().any(|o| matches!(o.data, OutputData::Host(_))) {
-            done.synchronize()?;
-            for (i, output) in outputs.iter_mut().enumerate() {
-                let bytes = byte_length(output);
-                if let OutputData::Host(sink) = &mut output.data {
-                    sink.store(match self.sizes.is_open(i) {
-                        true => self.context.fetched_late(i, bytes),
-                        false => self.context.fetched(staging.starts[i], bytes),
-                    });
-                }
-            }
-        }
-        Ok(())
+        let on_host = |output: &OutputRef<'_>| matches!(output.data, OutputData::Host(_));
+        let fetches = outputs.iter().enumerate().filter(|(_, output)| on_host(output));
+        Ok(fetches
+            .map(|(i, output)| Fetch {
+                from: match self.sizes.is_open(i) {
+                    true => From::Late(i),
+                    false => From::Staged(staging.starts[i]),
+                },
+                bytes: byte_length(output),
+                shape: output.shape().to_vec(),
+            })
+            .collect())
     }
 }
 

@@ -6,12 +6,15 @@ mod evaluate;
 mod execution;
 mod load;
 mod model;
+mod pool;
 mod replay;
 mod shared;
 mod sizes_table;
+mod started;
 
 pub use driver::{DriverCounts, driver_counts};
 pub(crate) use driver::{Gpu, Stream};
 pub(crate) use evaluate::Evaluated;
 pub(crate) use model::CudaModel;
 pub(crate) use shared::Shared;
+pub(crate) use started::Started;

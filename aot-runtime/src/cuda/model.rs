@@ -1,17 +1,19 @@
 //! A program on a GPU.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use aot_ir::Bytes;
 
 use super::context::{Context, Places};
-use super::driver::{Block, Function};
+use super::driver::{Block, Function, Notice};
 use super::evaluate::{Action, Evaluated, Layout, evaluate, most_sizes};
 use super::execution::Execution;
 use super::load;
+use super::pool::Pool;
 use super::replay::Run;
 use super::sizes_table::SizesTable;
+use super::started::Started;
 use super::{Gpu, Stream};
 use crate::artifact::ImagesFile;
 use crate::loaded::{ContextMemory, MemoryUse, Signature, Sizes};
@@ -21,8 +23,6 @@ use crate::{Error, Result};
 
 /// Compute capability from which kernels wait for the launch before by themselves.
 const WAITS: u16 = 90;
-/// Execution contexts that are kept for later runs.
-const KEPT_CONTEXTS: usize = 8;
 
 /// A loaded program.
 #[derive(Debug)]
@@ -32,7 +32,22 @@ pub(crate) struct CudaModel {
     target: Target,
     functions: Vec<Function>,
     resources: Resources,
-    contexts: Mutex<Vec<Context>>,
+    contexts: Pool,
+}
+
+/// A context that a run is to have; given back if there is no run.
+#[derive(Debug)]
+pub(crate) struct Taken<'m> {
+    model: &'m CudaModel,
+    context: Option<Context>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if let Some(context) = self.context.take() {
+            self.model.give_back(context);
+        }
+    }
 }
 
 /// Memory that lives as long as the model.
@@ -99,20 +114,20 @@ impl CudaModel {
             target,
             functions,
             resources: Resources { fixed, scratch, arenas, scratch_bytes, sizes, blocks },
-            contexts: Mutex::new(Vec::new()),
+            contexts: Pool::new(),
             program,
         };
         // Preparing depends on no sizes; any will do.
         let atoms: Vec<i64> = model.program.symbols.iter().map(|(_, s)| s.lo).collect();
         let layout = Layout::new(&model.program, &model.resources, &atoms);
         let prepare = model.evaluate(&layout, &model.program.prepare, &atoms)?;
-        let mut context = Context::new(gpu, model.resources.scratch_bytes, model.resources.sizes)?;
+        let mut context = model.contexts.take(|| model.new_context())?;
         context.stream.synchronize()?;
         let stream = context.stream.clone();
         context.sizes.put(&stream, &prepare)?;
         model.whole(&prepare, context.places(&[], &[])).submit(&context.stream)?;
         context.stream.synchronize()?;
-        model.give_back(context)?;
+        model.give_back(context);
         for id in passing_places.keys() {
             model.resources.fixed.remove(id);
         }
@@ -128,10 +143,7 @@ impl CudaModel {
     /// What the model takes.
     pub(crate) fn memory(&self) -> MemoryUse {
         let weights = self.resources.blocks.iter().map(|b| b.bytes() as u64).sum();
-        let idle: Vec<ContextMemory> = match self.contexts.lock() {
-            Ok(contexts) => contexts.iter().map(Context::memory).collect(),
-            Err(_) => Vec::new(),
-        };
+        let idle = self.contexts.idle();
         let ports = self.program.inputs.iter().chain(&self.program.outputs);
         let staging = Context::staging(ports.map(|port| load::most_bytes(&self.program, port)));
         let context = ContextMemory {
@@ -185,20 +197,17 @@ impl CudaModel {
         Ok(())
     }
 
-    fn take_context(&self) -> Result<Context> {
-        let kept = self.contexts.lock().map_err(|_| Error::Poisoned("a model"))?.pop();
-        match kept {
-            Some(context) => Ok(context),
-            None => Context::new(&self.gpu, self.resources.scratch_bytes, self.resources.sizes),
-        }
+    fn new_context(&self) -> Result<Context> {
+        Context::new(&self.gpu, self.resources.scratch_bytes, self.resources.sizes)
     }
 
-    fn give_back(&self, context: Context) -> Result<()> {
-        let mut contexts = self.contexts.lock().map_err(|_| Error::Poisoned("a model"))?;
-        if contexts.len() < KEPT_CONTEXTS {
-            contexts.push(context);
-        }
-        Ok(())
+    /// Changes how many execution contexts there are at most.
+    pub(crate) fn limit_contexts(&self, most: usize) {
+        self.contexts.limit(most);
+    }
+
+    pub(super) fn give_back(&self, context: Context) {
+        self.contexts.give_back(context);
     }
 
     /// Runs the program; waits if an output is on the host, and for every size that the run computes.
@@ -211,19 +220,66 @@ impl CudaModel {
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
         self.gpu.enter()?;
-        let mut context = self.take_context()?;
+        let context = self.contexts.take(|| self.new_context())?;
         let stream = stream.cloned().unwrap_or_else(|| context.stream.clone());
+        let whole = |execution: &mut Execution<'_>| execution.whole(inputs, outputs);
+        let ((), context) = self.within(context, signature, sizes, &stream, whole)?;
+        self.give_back(context);
+        Ok(())
+    }
+
+    /// A context for [`CudaModel::start`], without holding up the thread.
+    pub(crate) async fn context(&self) -> Result<Taken<'_>> {
+        let make = || self.gpu.enter().and_then(|()| self.new_context());
+        let context = self.contexts.take_async(make).await?;
+        Ok(Taken { model: self, context: Some(context) })
+    }
+
+    /// Puts a run into a stream. Outputs on the host are not written to: [`Started`] has them. Waits for every size
+    /// that the run computes.
+    pub(crate) fn start<'m>(
+        mut taken: Taken<'m>,
+        signature: &Signature,
+        sizes: &Sizes,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<Started<'m>> {
+        let model = taken.model;
+        model.gpu.enter()?;
+        let context = taken.context.take().ok_or(Error::Poisoned("a model"))?;
+        let stream = context.stream.clone();
+        let begin = |execution: &mut Execution<'_>| {
+            let fetches = execution.begin(inputs, outputs)?;
+            Ok((fetches, Notice::of(&stream)?))
+        };
+        let ((fetches, notice), context) =
+            model.within(context, signature, sizes, &stream, begin)?;
+        Ok(Started::new(model, context, fetches, notice))
+    }
+
+    /// Does something with a run in a context, which it gives back.
+    fn within<T>(
+        &self,
+        mut context: Context,
+        signature: &Signature,
+        sizes: &Sizes,
+        stream: &Arc<Stream>,
+        work: impl FnOnce(&mut Execution<'_>) -> Result<T>,
+    ) -> Result<(T, Context)> {
         let layout = Layout::new(&self.program, &self.resources, sizes.atoms());
         let mut execution =
             Execution::new(self, signature, sizes, layout, &mut context, stream.clone());
-        let result = execution.whole(inputs, outputs);
-        if result.is_err() {
-            // What was launched before the failure may still use the context, which is dropped here,
-            // and tensors of the caller. The first error is the one to tell.
-            let _ = stream.synchronize();
-            return result;
+        match work(&mut execution) {
+            Ok(result) => Ok((result, context)),
+            Err(error) => {
+                // What was launched before the failure may still use the context, which is dropped here,
+                // and tensors of the caller. The first error is the one to tell.
+                let _ = stream.synchronize();
+                drop(context);
+                self.contexts.forget();
+                Err(error)
+            }
         }
-        self.give_back(context)
     }
 
     /// A run without staged tensors.

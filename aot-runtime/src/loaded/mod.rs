@@ -3,14 +3,17 @@
 mod known;
 mod memory;
 mod model;
+mod outputs;
 mod parts;
 mod signature;
 mod sizes;
 mod state;
+mod warmup;
 
 pub(crate) use known::Known;
 pub use memory::{ContextMemory, MemoryUse};
 pub use model::Loaded;
+pub use outputs::RunOutputs;
 pub use parts::{Parts, WeightsSource};
 pub use signature::Signature;
 pub use sizes::Sizes;

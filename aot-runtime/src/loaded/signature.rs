@@ -90,6 +90,11 @@ impl Signature {
         self.state.iter().any(|state| state.input as usize == input)
     }
 
+    /// Whether an output is among those that the next run takes.
+    pub(super) fn is_made(&self, output: usize) -> bool {
+        self.state.iter().any(|state| state.output as usize == output)
+    }
+
     /// Whether runs append to some of the state.
     pub(super) fn appends(&self) -> bool {
         self.state.iter().any(|state| state.appended.is_some())

@@ -12,6 +12,20 @@ fn next(session: &mut Session<Model>, x: f32) -> aot_runtime::Result<Vec<f32>> {
     Ok(out.seen.as_slice().to_vec())
 }
 
+/// Any executor will do, on any thread.
+fn sendable<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> T {
+    let run = move || {
+        let mut task = std::pin::pin!(task);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        loop {
+            if let std::task::Poll::Ready(value) = task.as_mut().poll(&mut context) {
+                return value;
+            }
+        }
+    };
+    std::thread::spawn(run).join().expect("the task panicked")
+}
+
 fn main() -> aot_runtime::Result<()> {
     let model = Model::load(&Device::cpu()?)?;
     let mut session = model.session()?;
@@ -28,6 +42,12 @@ fn main() -> aot_runtime::Result<()> {
     session.reset()?;
     println!("{:?}", next(&mut session, 3.0)?);
     println!("{:?}", model.run(Inputs { x: (&[[3.0, 1.0]]).into() })?.seen.as_slice());
+    let task = async move {
+        let mut session = model.session()?;
+        session.run_async(Inputs { x: (&[[3.0, 1.0]]).into() }).await?;
+        session.run_async(Inputs { x: (&[[5.0, 1.0]]).into() }).await
+    };
+    println!("{:?}", sendable(task)?.seen.as_slice());
     let meta = <Model as aot_runtime::Model>::META;
     println!("{:?}", meta.state.iter().map(|s| (s.input, s.output, s.shape)).collect::<Vec<_>>());
     println!("{:?}", meta.inputs.iter().chain(meta.outputs).map(|p| p.name).collect::<Vec<_>>());
@@ -45,6 +65,7 @@ const EXPECTED: &str = "\
 [45.0, 3.0]
 [9.0, 1.0]
 [9.0, 1.0]
+[40.0, 2.0]
 [(\"sum\", \"next_sum\", [\"1\", \"2\"]), (\"rows.0\", \"next_rows.0\", [\"past\", \"2\"])]
 [\"x\", \"seen\"]
 ";

@@ -210,7 +210,35 @@ fn check(device: &Device, images: &Images, entry: &Entry, trials: &Trials) -> Re
         }
         worst = worst.max(distance);
     }
+    if let Some((inputs, _)) = trials.data.first() {
+        tasks_give_the_same(&loaded, inputs)?;
+    }
     Ok(worst)
+}
+
+/// Runs that one thread begins together: more than there are contexts.
+const TASKS: usize = 12;
+
+/// Tasks get what a call gets, bit by bit.
+fn tasks_give_the_same(loaded: &Loaded, inputs: &[Tensor]) -> Result<(), String> {
+    let text = |e: aot_runtime::Error| e.to_string();
+    loaded.warmup().map_err(text)?;
+    let expected = on_gpu(loaded, inputs)?;
+    let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
+    let refs = on_host(inputs, &bytes)?;
+    let sizes = loaded.bind(&refs).map_err(text)?;
+    let task = async |_| {
+        let outputs = loaded.run_async(&sizes, &refs).await.map_err(text)?;
+        for (n, (expected, port)) in expected.iter().zip(&loaded.signature().outputs).enumerate() {
+            let (shape, found) = outputs.bytes(n).map_err(text)?;
+            if shape != expected.shape() || found != expected.to_bytes() {
+                return Err(format!("`{}` of a task differs from that of a call", port.name));
+            }
+        }
+        Ok(())
+    };
+    let all = futures::future::join_all((0..TASKS).map(task));
+    futures::executor::block_on(all).into_iter().collect()
 }
 
 /// Some runs of a session at the entry's first sizes.

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 const OLDEST: u32 = 12000;
 
 /// Every function that is called on any driver; cudarc panics at the call of one that is missing.
-const FUNCTIONS: [&str; 48] = [
+const FUNCTIONS: [&str; 49] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
@@ -39,6 +39,7 @@ const FUNCTIONS: [&str; 48] = [
     "cuStreamDestroy_v2",
     "cuStreamSynchronize",
     "cuStreamWaitEvent",
+    "cuStreamAddCallback",
     "cuEventCreate",
     "cuEventRecord",
     "cuEventSynchronize",

@@ -118,8 +118,7 @@ impl State {
         run(&all_inputs, &mut all_outputs)?;
         let shapes: Vec<Vec<usize>> = all_outputs.iter().map(|o| o.shape().to_vec()).collect();
         drop(all_outputs);
-        let is_made = |j: usize| signature.state.iter().any(|s| s.output as usize == j);
-        let theirs = shapes.into_iter().enumerate().filter(|(j, _)| !is_made(*j));
+        let theirs = shapes.into_iter().enumerate().filter(|(j, _)| !signature.is_made(*j));
         for (output, (_, shape)) in outputs.iter_mut().zip(theirs) {
             output.set_shape(shape);
         }

@@ -134,6 +134,20 @@ impl Recurrent {
         })
     }
 
+    /// As [`run`](Self::run), without holding up the thread, for tasks of any executor. The run begins when
+    /// this is first polled; on the CPU the thread waits all the same.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_async(&self, inputs: Inputs<'_>) -> aot_runtime::Result<Outputs> {
+        let inputs = inputs.erase();
+        let sizes = self.loaded.bind(&inputs)?;
+        let outputs = self.loaded.run_async(&sizes, &inputs).await?;
+        Ok(Outputs {
+            y: outputs.tensor(0)?,
+        })
+    }
+
     /// Runs the model and leaves its outputs on the device, without waiting for them. They can be
     /// inputs of another model.
     ///
@@ -262,6 +276,13 @@ impl aot_runtime::Model for Recurrent {
 
     fn run(&self, inputs: Inputs<'_>) -> aot_runtime::Result<Outputs> {
         self.run(inputs)
+    }
+
+    fn run_async<'a>(
+        &'a self,
+        inputs: Inputs<'a>,
+    ) -> impl Future<Output = aot_runtime::Result<Outputs>> + Send + 'a {
+        Self::run_async(self, inputs)
     }
 
     fn run_on_device(&self, inputs: Inputs<'_>) -> aot_runtime::Result<DeviceOutputs> {

@@ -195,11 +195,20 @@ impl Builder {
                 self.symbols().show(dim)
             ));
         }
-        for (found, expected) in shape.iter().zip(&steady).filter(|(a, b)| a != b) {
+        self.of_shape(t, &steady)
+    }
+
+    /// A tensor whose extents turn out to be these, which every iteration checks.
+    fn of_shape(&mut self, t: Tensor, expected: &[Dim]) -> OpResult {
+        let shape = self.shape(t).to_vec();
+        if shape == expected {
+            return Ok(t);
+        }
+        for (found, expected) in shape.iter().zip(expected).filter(|(a, b)| a != b) {
             self.guard(found.clone(), expected.clone());
         }
         let (starts, steps) = (vec![Dim::ZERO; shape.len()], vec![1; shape.len()]);
-        self.slice(t, &starts, &steady, &steps)
+        self.slice(t, &starts, expected, &steps)
     }
 
     /// A carried value after an iteration, in the shape that it had before.
@@ -212,7 +221,7 @@ impl Builder {
         let single = |shape: &[Dim]| shape.iter().all(|d| d.is(1));
         let may_equal = |(a, b): (&Dim, &Dim)| scope.decide(Cmp::Eq, a, b) != Some(false);
         if old.len() == new.len() && old.iter().zip(&new).all(may_equal) {
-            return Ok(after);
+            return self.of_shape(after, &old);
         }
         if single(&old) && single(&new) {
             return self.reshape(after, &old);
