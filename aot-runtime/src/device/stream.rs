@@ -27,6 +27,7 @@ impl Stream {
         Self { kind }
     }
 
+    #[cfg(feature = "cuda")]
     pub(crate) fn kind(&self) -> &StreamKind {
         &self.kind
     }

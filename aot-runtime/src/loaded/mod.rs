@@ -8,6 +8,7 @@ mod parts;
 mod signature;
 mod sizes;
 mod state;
+mod tasks;
 mod warmup;
 
 pub(crate) use known::Known;

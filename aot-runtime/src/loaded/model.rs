@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::outputs::HostOutput;
 use super::sizes::Recent;
 use super::state::{State, run_given};
-use super::{MemoryUse, Parts, RunOutputs, Signature, Sizes};
+use super::{MemoryUse, Parts, Signature, Sizes};
 use crate::artifact::ModelFile;
 use crate::device::Kind;
 #[cfg(feature = "cuda")]
@@ -20,21 +19,21 @@ use crate::{Device, DeviceTensor, Element, Error, Result, Stream};
 /// also be given all inputs and outputs, and then keep nothing.
 #[derive(Debug)]
 pub struct Loaded {
-    model: Arc<Shared>,
+    pub(super) model: Arc<Shared>,
     state: Option<Mutex<State>>,
 }
 
 /// What a model and its sessions have in common.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     signature: Signature,
     device: Device,
     recent: Recent,
-    backend: Backend,
+    pub(super) backend: Backend,
 }
 
 #[derive(Debug)]
-enum Backend {
+pub(super) enum Backend {
     #[cfg(feature = "cpu")]
     Cpu(Box<crate::cpu::CpuModel>),
     #[cfg(feature = "cuda")]
@@ -200,7 +199,7 @@ impl Loaded {
     }
 
     /// Whether as many inputs as these are all of the model's, and not those alone that it does not keep.
-    fn takes_all(&self, found: usize) -> Result<bool> {
+    pub(super) fn takes_all(&self, found: usize) -> Result<bool> {
         let all = self.signature().inputs.len();
         let expected = all - self.signature().state.len();
         match found {
@@ -239,84 +238,8 @@ impl Loaded {
         self.run_by(sizes, inputs, outputs, |i, o| self.run_all(sizes, stream, i, o))
     }
 
-    /// As [`Loaded::run`], without holding up the thread, for tasks: the run begins when this is first polled, and a
-    /// run that is dropped goes on. The thread waits for sizes that the run computes, and for the whole run on the CPU.
-    ///
-    /// At most [as many](Loaded::limit_contexts) runs as a model has execution contexts are going on at once; the
-    /// others wait for their turn. So a thread that has begun as many without polling them must not call
-    /// [`Loaded::run`].
-    ///
-    /// # Errors
-    /// As [`Loaded::run`]; and of a model that appends to its state, when inputs of state are given.
-    pub async fn run_async(
-        &self,
-        sizes: &Sizes,
-        inputs: &[InputRef<'_>],
-    ) -> Result<RunOutputs<'_>> {
-        if self.takes_all(inputs.len())? && self.signature().appends() {
-            let expected = inputs.len() - self.signature().state.len();
-            return Err(Error::Count { what: "inputs", found: inputs.len(), expected });
-        }
-        #[cfg(feature = "cuda")]
-        if let Backend::Cuda(model) = &self.model.backend {
-            let context = model.context().await?;
-            let mut context = Some(context);
-            let mut started = None;
-            self.with_sinks(sizes, inputs, |inputs, outputs| {
-                self.run_by(sizes, inputs, outputs, |inputs, outputs| {
-                    self.check_outputs(sizes, outputs)?;
-                    let context = context.take().ok_or(Error::Poisoned("a run"))?;
-                    let begin = crate::cuda::CudaModel::start;
-                    started = Some(begin(context, self.signature(), sizes, inputs, outputs)?);
-                    Ok(())
-                })
-            })?;
-            let started = started.ok_or(Error::Poisoned("a run"))?;
-            started.ended().await?;
-            return Ok(RunOutputs::of_gpu(started));
-        }
-        let run = |inputs: &[InputRef<'_>], outputs: &mut [OutputRef<'_>]| {
-            self.run(sizes, None, inputs, outputs)
-        };
-        Ok(RunOutputs::of_host(self.with_sinks(sizes, inputs, run)?))
-    }
-
-    /// Does a run with buffers of the host for its outputs; gives what they hold.
-    pub(super) fn with_sinks(
-        &self,
-        sizes: &Sizes,
-        inputs: &[InputRef<'_>],
-        run: impl FnOnce(&[InputRef<'_>], &mut [OutputRef<'_>]) -> Result<()>,
-    ) -> Result<Vec<HostOutput>> {
-        let signature = self.signature();
-        let all = self.takes_all(inputs.len())?;
-        let theirs = signature.outputs.iter().zip(sizes.outputs()).enumerate();
-        let theirs = theirs.filter(|(i, _)| all || !signature.is_made(*i));
-        let mut sinks: Vec<Vec<u8>> = vec![Vec::new(); theirs.clone().count()];
-        let outputs = theirs.zip(&mut sinks);
-        let mut outputs: Vec<OutputRef<'_>> = outputs
-            .map(|((_, (port, shape)), sink)| OutputRef::bytes(port.dtype, shape, sink))
-            .collect();
-        run(inputs, &mut outputs)?;
-        let shapes: Vec<Vec<usize>> = outputs.iter().map(|o| o.shape().to_vec()).collect();
-        drop(outputs);
-        let held = shapes.into_iter().zip(sinks);
-        Ok(held.map(|(shape, bytes)| HostOutput { shape, bytes }).collect())
-    }
-
-    /// Changes how many runs can be going on at once, each with memory of its own (an execution context); 8 unless
-    /// this is called. Runs beyond that wait. On the CPU there is no limit.
-    pub fn limit_contexts(&self, most: usize) {
-        match &self.model.backend {
-            #[cfg(feature = "cpu")]
-            Backend::Cpu(_) => {}
-            #[cfg(feature = "cuda")]
-            Backend::Cuda(model) => model.limit_contexts(most),
-        }
-    }
-
     /// Does a run with what is kept among the caller's tensors.
-    fn run_by(
+    pub(super) fn run_by(
         &self,
         sizes: &Sizes,
         inputs: &[InputRef<'_>],
@@ -388,7 +311,7 @@ impl Loaded {
         Ok(())
     }
 
-    fn check_outputs(&self, sizes: &Sizes, outputs: &[OutputRef<'_>]) -> Result<()> {
+    pub(super) fn check_outputs(&self, sizes: &Sizes, outputs: &[OutputRef<'_>]) -> Result<()> {
         let ports = &self.signature().outputs;
         if outputs.len() != ports.len() {
             let (found, expected) = (outputs.len(), ports.len());

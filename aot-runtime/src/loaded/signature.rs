@@ -1,7 +1,12 @@
 //! What goes in and out of a model, and at which sizes.
 
-use aot_ir::dim::{Atom, BindError, ShapePattern, atom_of, bind, bind_or};
-use aot_ir::{Dim, Graph, Guard, SymId, Symbols};
+use aot_ir::dim::{BindError, ShapePattern, bind, bind_or};
+use aot_ir::{Dim, Graph, Guard, Symbols};
+#[cfg(feature = "cuda")]
+use aot_ir::{
+    SymId,
+    dim::{Atom, atom_of},
+};
 
 use super::{Known, Sizes};
 use crate::ports::InputRef;
