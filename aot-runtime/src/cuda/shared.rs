@@ -104,6 +104,14 @@ impl Shared {
         done.synchronize()
     }
 
+    /// Makes the content zero, after everything that uses it.
+    pub(crate) fn clear(&self) -> Result<()> {
+        let stream = Stream::new(self.gpu())?;
+        self.before_write(&stream)?;
+        self.memory.clear(&stream)?;
+        self.after_write(&stream.record()?)
+    }
+
     /// Copies the content to the host, after what writes it.
     pub(crate) fn read(&self, sink: &mut dyn HostSink) -> Result<()> {
         let stream = Stream::new(self.gpu())?;

@@ -84,6 +84,18 @@ impl Memory {
         }
     }
 
+    /// Makes all bytes zero; ordered after everything that uses the memory.
+    pub(crate) fn clear(&mut self) -> Result<()> {
+        match self {
+            Self::Host(data) => {
+                data.fill(0);
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Self::Cuda(shared) => shared.clear(),
+        }
+    }
+
     /// Copies all bytes to the host, after waiting for what writes them.
     pub(crate) fn read(&self, sink: &mut dyn HostSink) -> Result<()> {
         match self {

@@ -108,6 +108,18 @@ impl Pooled {
         })
     }
 
+    /// Puts zeroing of all of it into the stream.
+    pub(crate) fn clear(&self, stream: &Stream) -> Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        self.gpu.enter()?;
+        // SAFETY: the range is the memory's; the stream is of the same GPU.
+        check("cuMemsetD8Async", unsafe {
+            sys::cuMemsetD8Async(self.address, 0, self.bytes, stream.raw())
+        })
+    }
+
     /// Frees the memory once these events have happened.
     pub(crate) fn free_after<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
         if self.bytes == 0 || self.gpu.enter().is_err() {

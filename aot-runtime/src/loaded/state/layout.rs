@@ -51,11 +51,6 @@ impl Layout {
         }
     }
 
-    /// Elements of the tensor.
-    pub(super) fn elements(&self) -> usize {
-        self.blocks * self.run
-    }
-
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         bytes(self.types.1, self.blocks * self.pitch)
@@ -129,7 +124,7 @@ mod tests {
         let tensor = [1, 2, 3, 4, 5, 6, 7, 8];
         let memory = layout.spread(&tensor);
         assert_eq!(memory, [1, 2, 3, 4, 0, 0, 5, 6, 7, 8, 0, 0]);
-        assert_eq!((layout.gather(&memory), layout.elements()), (tensor.to_vec(), 8));
+        assert_eq!(layout.gather(&memory), tensor);
         let empty = Layout::new(&port(DType::U8), Some(appended), &[2, 0, 2]).unwrap();
         assert_eq!((empty.spread(&[]), empty.gather(&memory)), (vec![0; 12], Vec::new()));
         assert!(Layout::new(&port(DType::U8), Some(appended), &[2, 4, 2]).is_err());

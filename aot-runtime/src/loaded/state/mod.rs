@@ -67,9 +67,7 @@ impl State {
                     let port = &signature.inputs[state.input as usize];
                     let layout = Layout::new(port, state.appended, &shape)?;
                     let mut memory = device.allocate(layout.bytes())?;
-                    if layout.elements() > 0 {
-                        memory.write(&vec![0; layout.bytes()])?;
-                    }
+                    memory.clear()?;
                     Ok(Kept { shape, memory, spare: None })
                 });
                 self.kept.insert(kept.collect::<Result<_>>()?)
