@@ -143,7 +143,7 @@ impl Pool {
 
     fn wake(&self) {
         let waiting = std::mem::take(&mut self.lock().waiting);
-        self.returned.notify_one();
+        self.returned.notify_all();
         waiting.into_iter().for_each(Waker::wake);
     }
 }
