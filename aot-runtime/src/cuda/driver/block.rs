@@ -24,9 +24,10 @@ impl Block {
         count_allocation();
         let mut address = 0;
         if bytes > 0 {
-            // SAFETY: a context is current; freed when this is dropped.
-            let mut allocate =
-                || check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) });
+            let mut allocate = || {
+                // SAFETY: a context is current; freed when this is dropped.
+                check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
+            };
             if let Err(error) = allocate() {
                 // Freed tensors stay with the process until others need their memory.
                 match gpu.release_freed_memory() {

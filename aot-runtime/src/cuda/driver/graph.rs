@@ -34,7 +34,11 @@ unsafe impl Sync for Graph {}
 
 /// A chain in the making.
 #[derive(Debug)]
-pub(crate) struct GraphBuilder(Graph, bool);
+pub(crate) struct GraphBuilder {
+    graph: Graph,
+    /// Whether the last node is a kernel, which runs.
+    after_kernel: bool,
+}
 
 impl GraphBuilder {
     /// An empty chain.
@@ -45,23 +49,25 @@ impl GraphBuilder {
         check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
         let runs = std::ptr::null_mut();
         let (nodes, enabled) = (Vec::new(), Vec::new());
-        Ok(Self(Graph { gpu: gpu.clone(), raw, runs, nodes, enabled }, false))
+        let graph = Graph { gpu: gpu.clone(), raw, runs, nodes, enabled };
+        Ok(Self { graph, after_kernel: false })
     }
 
     /// Appends a node. With `early`, a kernel may begin before the kernel before it is done, for which it waits itself.
     pub(crate) fn push(&mut self, work: &Work<'_>, early: bool) -> Result<()> {
         let kernel = matches!(work, Work::Launch { .. }) && !work.is_empty();
-        let early = early && kernel && self.1 && self.0.gpu.driver() >= BEGINS_EARLY;
-        let node = self.0.add(work, early)?;
-        self.1 = kernel;
-        self.0.nodes.push(node);
-        self.0.enabled.push(!work.is_empty());
+        let Self { graph, after_kernel } = self;
+        let early = early && kernel && *after_kernel && graph.gpu.driver() >= BEGINS_EARLY;
+        let node = graph.add(work, early)?;
+        *after_kernel = kernel;
+        graph.nodes.push(node);
+        graph.enabled.push(!work.is_empty());
         Ok(())
     }
 
     /// The chain, ready to run.
     pub(crate) fn finish(self) -> Result<Graph> {
-        let Self(mut graph, _) = self;
+        let Self { mut graph, .. } = self;
         count_graph();
         // SAFETY: the graph is complete.
         check("cuGraphInstantiate", unsafe {
