@@ -283,10 +283,7 @@ fn roomy<'a>(work: &Work<'a>, more: bool) -> Work<'a> {
             let blocks = blocks.checked_next_multiple_of(step).unwrap_or(blocks);
             Work::Launch { function, blocks, arguments }
         }
-        Work::Launch { function, blocks, arguments } => {
-            Work::Launch { function, blocks, arguments }
-        }
-        Work::Copy(copy) => Work::Copy(copy),
+        work => work,
     }
 }
 

@@ -10,7 +10,7 @@ use super::module::Function;
 use crate::Result;
 
 /// A launch or a copy.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Work<'a> {
     /// A kernel, its blocks, and its one parameter. Skipped if there are no blocks.
     Launch { function: &'a Function, blocks: u32, arguments: &'a [u64] },
