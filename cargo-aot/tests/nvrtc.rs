@@ -53,7 +53,7 @@ fn kernel(name: &str, texts: &[&str], archs: &[Arch]) -> KernelSource {
 }
 
 fn compile(sources: &[KernelSource], cache: &Cache) -> Result<Images, KernelErrors> {
-    let compiler = LazyNvrtc::new(toolchain().clone(), cache).expect("an identity");
+    let compiler = LazyNvrtc::new(toolchain().clone(), cache, &Silent).expect("an identity");
     let settings = Settings {
         cache,
         compiler: &compiler,
@@ -121,8 +121,8 @@ fn ptx_is_for_the_oldest_driver() {
 fn the_identity_is_remembered() {
     let dir = tempfile::tempdir().unwrap();
     let cache = Cache::new(dir.path().join("cache"), None);
-    let asked = LazyNvrtc::new(toolchain().clone(), &cache).unwrap();
-    let remembered = LazyNvrtc::new(toolchain().clone(), &cache).unwrap();
+    let asked = LazyNvrtc::new(toolchain().clone(), &cache, &Silent).unwrap();
+    let remembered = LazyNvrtc::new(toolchain().clone(), &cache, &Silent).unwrap();
     assert_eq!(asked.identity(), remembered.identity());
     assert_eq!(*asked.identity(), Identity::of(&nvrtc(), toolchain()).unwrap());
     let (major, minor) = toolchain().version;

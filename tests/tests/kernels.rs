@@ -84,7 +84,7 @@ fn compiled(sources: &[KernelSource]) -> Images {
     let search = Search::from_env(CudaMajor::Cuda13, None);
     let toolchain = ensure(&search, false, &|text| eprintln!("{text}")).expect("a toolchain");
     let cache = Cache::new(folder().join("kernels"), None);
-    let compiler = LazyNvrtc::new(toolchain, &cache).expect("an identity");
+    let compiler = LazyNvrtc::new(toolchain, &cache, &Silent).expect("an identity");
     let settings = Settings {
         cache: &cache,
         compiler: &compiler,

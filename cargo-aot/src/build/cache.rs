@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::atomic;
 use super::digest::Digest;
+use super::events::{Event, Watch};
 
 const MAGIC: [u8; 4] = *b"AOTC";
 const VERSION: u32 = 1;
@@ -178,6 +179,24 @@ impl Cache {
                     lookup.damaged.push((path, reason));
                 }
             }
+        }
+        lookup
+    }
+
+    /// [`get`](Self::get), with damaged entries told to `watch`; `artifact` says what it is of.
+    pub fn look_up(
+        &self,
+        key: &Digest,
+        artifact: impl std::fmt::Display,
+        watch: &dyn Watch,
+    ) -> Lookup {
+        let lookup = self.get(key);
+        for (path, damage) in &lookup.damaged {
+            watch.event(Event::CacheRepair {
+                path: path.to_string_lossy().into_owned(),
+                damage: damage.clone(),
+                artifact: artifact.to_string(),
+            });
         }
         lookup
     }

@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use super::cache::Cache;
 use super::digest::{Digest, KeyBuilder};
+use super::events::Watch;
 use super::nvrtc::{Nvrtc, NvrtcError, Output, Request};
 use super::toolchain::{Identity, IdentityError, Toolchain};
 
@@ -30,9 +31,14 @@ pub struct LazyNvrtc {
 impl LazyNvrtc {
     /// A compiler whose identity is asked once and then remembered in the cache, by the sizes
     /// and times of the toolchain's files.
-    pub fn new(toolchain: Toolchain, cache: &Cache) -> Result<Self, IdentityError> {
+    pub fn new(
+        toolchain: Toolchain,
+        cache: &Cache,
+        watch: &dyn Watch,
+    ) -> Result<Self, IdentityError> {
         let key = files_key(&toolchain);
-        let remembered = cache.get(&key).artifact.and_then(|entry| entry.read().ok());
+        let lookup = cache.look_up(&key, "the toolchain's identity", watch);
+        let remembered = lookup.artifact.and_then(|entry| entry.read().ok());
         let remembered = remembered.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if let Some(identity) = remembered {
             return Ok(Self { toolchain, identity, loaded: OnceLock::new() });

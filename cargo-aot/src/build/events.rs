@@ -22,6 +22,16 @@ pub enum Event {
         /// What, with the remedy.
         message: String,
     },
+    /// An entry of the cache was damaged. It was removed, and its artifact is found elsewhere or
+    /// made again.
+    CacheRepair {
+        /// The entry's file.
+        path: String,
+        /// What was wrong with it.
+        damage: String,
+        /// What the artifact is of.
+        artifact: String,
+    },
     /// A unit's artifact was found or made.
     Unit {
         /// `import`, `plan`, `kernels`, `weights` or `crate`.
@@ -136,6 +146,24 @@ pub struct Silent;
 
 impl Watch for Silent {
     fn event(&self, _: Event) {}
+}
+
+/// Passes on what the user should know, and nothing of the progress.
+#[derive(Clone, Copy)]
+pub struct Concerns<'w>(pub &'w dyn Watch);
+
+impl std::fmt::Debug for Concerns<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Concerns").finish_non_exhaustive()
+    }
+}
+
+impl Watch for Concerns<'_> {
+    fn event(&self, event: Event) {
+        if let Event::Warning { .. } | Event::CacheRepair { .. } | Event::Error { .. } = event {
+            self.0.event(event);
+        }
+    }
 }
 
 #[cfg(test)]

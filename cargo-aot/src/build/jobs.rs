@@ -295,15 +295,8 @@ impl Run<'_> {
         if let Some(kept) = lock(&self.aside).remove(key) {
             return (kept, Outcome::Compiled);
         }
-        let lookup = self.settings.cache.get(key);
-        for (path, reason) in lookup.damaged {
-            let message = format!(
-                "{} in the cache is damaged ({reason}); making kernel `{}` again",
-                path.display(),
-                job.name
-            );
-            self.settings.watch.event(Event::Warning { message });
-        }
+        let artifact = format_args!("kernel `{}`", job.name);
+        let lookup = self.settings.cache.look_up(key, artifact, self.settings.watch);
         let found = lookup.artifact.and_then(|entry| entry.read().ok());
         let found = found.and_then(|bytes| postcard::from_bytes(&bytes).ok());
         if let Some(kept) = found {

@@ -123,6 +123,11 @@ impl Progress {
     fn human(&self, state: &mut State, event: &Event) {
         match event {
             Event::Warning { message } => self.message(state, Tint::Yellow, "warning", message),
+            Event::CacheRepair { path, damage, artifact } => {
+                let text =
+                    format!("{path} in the cache is damaged ({damage}); making {artifact} again");
+                self.message(state, Tint::Yellow, "warning", &text);
+            }
             Event::Error { message } => self.message(state, Tint::Red, "error", message),
             _ if self.options.quiet => {}
             Event::Status { verb, text } => self.line(state, Tint::Green, verb, text),
@@ -351,6 +356,11 @@ mod tests {
             kernel(Outcome::Compiled, 8),
             kernel(Outcome::Cached, 0),
             Event::KernelsFinished { counts },
+            Event::CacheRepair {
+                path: "c/ab".to_owned(),
+                damage: "too short".to_owned(),
+                artifact: "import a".to_owned(),
+            },
             Event::Warning { message: "careful".to_owned() },
             Event::Error { message: "wrong".to_owned() },
             Event::Finished { success: true, fresh: false, millis: 2410, counts },
@@ -368,6 +378,7 @@ mod tests {
             "    Imported minilm (12 ms)
     Compiled gemm for sm_90a (340 ms)
     Compiled gemm for sm_90a (340 ms): 8 bytes spilled
+warning: c/ab in the cache is damaged (too short); making import a again
 warning: careful
 error: wrong
     Finished in 2.41 s (3 kernels: 2 compiled, 1 cached)
@@ -384,6 +395,7 @@ error: wrong
        Fresh import minilm
     Compiled gemm for sm_90a (340 ms): mma 64x64, 168 registers
     Compiled gemm for sm_90a (340 ms): mma 64x64, 168 registers, 8 bytes spilled
+warning: c/ab in the cache is damaged (too short); making import a again
 warning: careful
 error: wrong
     Finished in 2.41 s (3 kernels: 2 compiled, 1 cached)
@@ -393,7 +405,10 @@ error: wrong
 
     #[test]
     fn quiet_keeps_what_is_wrong() {
-        assert_eq!(shown(Options { quiet: true, ..PLAIN }), "warning: careful\nerror: wrong\n");
+        assert_eq!(
+            shown(Options { quiet: true, ..PLAIN }),
+            "warning: c/ab in the cache is damaged (too short); making import a again\nwarning: careful\nerror: wrong\n"
+        );
     }
 
     #[test]

@@ -275,14 +275,12 @@ impl<'a> Units<'a> {
         let inputs = inputs.add(TOOL.to_owned(), code_version());
         let key = inputs.key(id);
         let started = Instant::now();
-        let lookup = self.cache.get(&key);
-        let mut why = self.why(id, &inputs);
-        for (path, reason) in lookup.damaged {
-            let message =
-                format!("{} in the cache is damaged ({reason}); making {id} again", path.display());
-            why = vec!["its artifact was damaged".to_owned()];
-            self.watch.event(Event::Warning { message });
-        }
+        let lookup = self.cache.look_up(&key, id, self.watch);
+        let why = if lookup.damaged.is_empty() {
+            self.why(id, &inputs)
+        } else {
+            vec!["its artifact was damaged".to_owned()]
+        };
         let fresh = lookup.artifact.is_some();
         let entry = match lookup.artifact {
             Some(entry) => entry,

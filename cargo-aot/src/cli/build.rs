@@ -20,7 +20,7 @@ use crate::build::cache::Cache;
 use crate::build::code_version;
 use crate::build::compiler::{Compiler, LazyNvrtc};
 use crate::build::digest::{Digest, KeyBuilder};
-use crate::build::events::{Counts, Event, Silent, Watch};
+use crate::build::events::{Concerns, Counts, Event, Watch};
 use crate::build::guard::Verdict;
 use crate::build::jobs::{Images, Settings, compile};
 use crate::build::lockfile::LockFile;
@@ -93,13 +93,14 @@ fn build(
     session.source(&project.manifest_path())?;
     let counts = {
         let cache = session.own_cache();
+        let concerns = Concerns(&*session);
         let building = Building {
             args,
             project,
             global,
             manifest: &manifest,
             session: &session,
-            quiet: Units::new(&cache, &Silent, folder.join("quiet-units.json")),
+            quiet: Units::new(&cache, &concerns, folder.join("quiet-units.json")),
         };
         building.run(&cache, &runtime)?
     };
@@ -129,11 +130,12 @@ struct Building<'b> {
 
 impl Building<'_> {
     fn run(&self, cache: &Cache, runtime: &RuntimeDependency) -> Result<Counts, CliError> {
+        let concerns = Concerns(self.session);
         let workshop = Workshop {
             manifest: self.manifest,
             session: self.session,
             units: self.session.units(cache),
-            quiet: Units::new(cache, &Silent, self.project.artifacts().join("quiet.json")),
+            quiet: Units::new(cache, &concerns, self.project.artifacts().join("quiet.json")),
         };
         let all: Vec<_> = self.manifest.models.iter().collect();
         let (built, failed) = try_each(&all, self.global.jobs, |model| workshop.model(model))?;
@@ -169,7 +171,7 @@ impl Building<'_> {
             self.session.event(Event::Status { verb, text });
         };
         let toolchain = ensure(&search, self.global.offline(), &say)?;
-        let compiler = LazyNvrtc::new(toolchain, self.session.cache())?;
+        let compiler = LazyNvrtc::new(toolchain, self.session.cache(), self.session)?;
         self.lock(built, cuda, compiler.identity().version.clone())?;
         let mut sources = Vec::new();
         for model in built {

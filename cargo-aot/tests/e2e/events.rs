@@ -45,6 +45,11 @@ impl Events {
         self.of("warning").map(|warning| text(&warning["message"])).collect()
     }
 
+    /// Entries of the cache that were repaired: their files.
+    pub(super) fn repaired(&self) -> Vec<&str> {
+        self.of("cache-repair").map(|repair| text(&repair["path"])).collect()
+    }
+
     /// Whether there was nothing to do.
     pub(super) fn fresh(&self) -> bool {
         self.0.last().is_some_and(|last| last["reason"] == "finished" && last["fresh"] == true)

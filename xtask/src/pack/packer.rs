@@ -139,7 +139,7 @@ impl<'a> Packer<'a> {
         let found = toolchain::ensure(&Search::from_env(cuda, None), false, &|t| eprintln!("{t}"))
             .map_err(|e| other(&e))?;
         let cache = Cache::new(layout.root().join("target/aot/cache"), None);
-        let compiler = LazyNvrtc::new(found, &cache).map_err(|e| other(&e))?;
+        let compiler = LazyNvrtc::new(found, &cache, &Silent).map_err(|e| other(&e))?;
         let sources: Vec<KernelSource> = self
             .units
             .values()
