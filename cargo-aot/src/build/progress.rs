@@ -425,9 +425,9 @@ error: wrong
             value["reason"].as_str().unwrap().to_owned()
         });
         let reasons: Vec<String> = reasons.collect();
-        assert_eq!(reasons.len(), 11);
+        assert_eq!(reasons.len(), 12);
         assert_eq!(reasons[0], "unit");
         assert_eq!(reasons[4], "kernel-finished");
-        assert_eq!(reasons[10], "finished");
+        assert_eq!(reasons[11], "finished");
     }
 }
