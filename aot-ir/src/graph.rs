@@ -1,7 +1,7 @@
 //! The graph: values, nodes, constants and guards, addressed by typed indices.
 
 use crate::dim::Atom;
-use crate::op::ShapeError;
+use crate::op::{HostOp, ShapeError};
 use crate::{DType, Dim, Op, SymId, Symbols};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -288,6 +288,16 @@ impl Graph {
             }
         }
         uses
+    }
+
+    /// What the host does for runs on any device, in bodies too.
+    pub fn on_host(&self) -> Vec<&HostOp> {
+        let all = self.nodes.iter().flat_map(|node| match &node.op {
+            Op::Host(op) => vec![op],
+            Op::Loop(attrs) => attrs.body.on_host(),
+            _ => Vec::new(),
+        });
+        all.collect()
     }
 
     /// The value that gives a symbol its size during a run, if one does.

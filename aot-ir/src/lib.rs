@@ -15,7 +15,7 @@
 //! its greatest size is what memory is planned for, and a size outside it is an error of the run.
 //!
 //! With feature `exec` (default) the crate holds the reference executor, which defines what every
-//! operator means.
+//! operator means. With feature `image` the host decodes images for runs on any device.
 
 mod arch;
 mod check;
@@ -25,6 +25,7 @@ mod dtype;
 pub mod exec;
 mod graph;
 mod guard;
+mod host;
 pub mod op;
 mod scalar;
 
@@ -36,5 +37,6 @@ pub use graph::{
     ValueId,
 };
 pub use guard::GuardError;
+pub use host::HostError;
 pub use op::Op;
 pub use scalar::Scalar;

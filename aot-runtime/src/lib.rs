@@ -22,6 +22,7 @@
 //! * `cuda` (default): GPUs.
 //! * `cpu` (default): the CPU, by the reference executor of aot-ir.
 //! * `ndarray` (default): conversions from and to arrays.
+//! * `image`: decoders of images, which models that decode them need.
 
 pub mod artifact;
 #[cfg(feature = "cpu")]

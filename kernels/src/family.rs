@@ -6,7 +6,7 @@ use crate::{attention, contraction, map, reduce, scan};
 use aot_ir::{Arch, Symbols};
 
 /// Kernels for a group on an architecture, in the order in which they are tried: the first one whose
-/// `when` holds is launched. The last one's always does.
+/// `when` holds is launched. The last one's always does. There are none for what the host does.
 ///
 /// # Errors
 /// If the group asks for something that no schedule can do.
@@ -21,5 +21,6 @@ pub fn kernels_for(
         Anchor::Scan { .. } => scan::kernels(group, symbols, arch),
         Anchor::Contraction(_) => contraction::kernels(group, symbols, arch),
         Anchor::Attention(_) => attention::kernels(group, symbols, arch),
+        Anchor::Host(_) => Ok(Vec::new()),
     }
 }

@@ -4,6 +4,7 @@ mod cpu_models;
 mod exporters;
 mod groups;
 mod host;
+mod images;
 mod kernels;
 mod memory;
 mod model_groups;

@@ -2,7 +2,7 @@
 
 use crate::dim::BindError;
 use crate::op::ShapeError;
-use crate::{DType, DimError, GuardError};
+use crate::{DType, DimError, GuardError, HostError};
 
 /// Why a graph or an operator could not be executed.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,9 @@ pub enum ExecError {
     /// A size expression has no value.
     #[error(transparent)]
     Dim(#[from] DimError),
+    /// The host can't do what an operator asks of it.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The values of operands do not fit the operator.
     #[error("{0}")]
     Value(String),

@@ -34,6 +34,7 @@ impl Op {
                 kernel.iter().chain(pads.iter().flat_map(|(l, h)| [l, h])).collect()
             }
             Self::Resize(ResizeAttrs { sizes, .. }) => sizes.iter().collect(),
+            Self::Host(op) => op.dims(),
             Self::Loop(attrs) => {
                 let body = &attrs.body;
                 let guards = body.guards.iter().flat_map(|guard| [&guard.lhs, &guard.rhs]);
@@ -63,6 +64,7 @@ impl Op {
                 kernel.iter_mut().chain(pads.iter_mut().flat_map(|(l, h)| [l, h])).collect()
             }
             Self::Resize(ResizeAttrs { sizes, .. }) => sizes.iter_mut().collect(),
+            Self::Host(op) => op.dims_mut(),
             Self::Loop(attrs) => vec![&mut attrs.count],
             _ => Vec::new(),
         }

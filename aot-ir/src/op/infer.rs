@@ -2,7 +2,8 @@
 
 use super::rule::Rule;
 use super::{
-    composite, contraction, indexing, loops, movement, pointwise, pool, reduce, resize, source,
+    composite, contraction, host, indexing, loops, movement, pointwise, pool, reduce, resize,
+    source,
 };
 use crate::{DType, Dim, Op, Symbols, Value};
 
@@ -68,6 +69,7 @@ impl Op {
             Self::Pool(attrs) => pool::pool(rule, attrs),
             Self::Resize(attrs) => resize::resize(rule, attrs),
             Self::Loop(attrs) => loops::rule(rule, attrs),
+            Self::Host(op) => host::rule(rule, op),
         }
     }
 }

@@ -9,6 +9,7 @@ mod attributes;
 mod composite;
 mod contraction;
 mod dims;
+mod host;
 mod indexing;
 mod infer;
 mod loops;
@@ -22,6 +23,7 @@ mod source;
 mod window;
 
 pub use attributes::*;
+pub use host::{HostOp, PixelFormat};
 pub use infer::{Inferred, ShapeError};
 pub use loops::LoopAttrs;
 
@@ -227,6 +229,10 @@ pub enum Op {
     /// the last iteration (the operands if there is none); then for every further result of the body what it was
     /// in each iteration, `[iterations, ..]`.
     Loop(Box<LoopAttrs>),
+
+    // Files.
+    /// What the host does, whatever device the rest is on; see [`HostOp`].
+    Host(HostOp),
 }
 
 impl Op {
@@ -264,6 +270,7 @@ impl Op {
             Self::Pool(_) => "pool",
             Self::Resize(_) => "resize",
             Self::Loop(_) => "loop",
+            Self::Host(op) => op.name(),
         }
     }
 

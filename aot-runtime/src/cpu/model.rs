@@ -17,6 +17,9 @@ pub(crate) struct CpuModel {
 
 impl CpuModel {
     pub(crate) fn load(graph: &Graph) -> Result<Self> {
+        if let Some(op) = graph.on_host().into_iter().find(|op| !op.is_available()) {
+            return Err(Error::FeatureOff(op.feature()));
+        }
         let weight_bytes = graph.constants().map(|(_, c)| c.bytes.len() as u64).sum();
         Ok(Self { executor: Executor::new(graph).map_err(failed)?, weight_bytes })
     }

@@ -44,6 +44,8 @@ pub(super) struct Context {
     late: Vec<Option<(Block, Pinned)>>,
     /// Sizes that the run computes.
     words: Pinned,
+    /// What the host reads and makes during a run. Whoever uses it waits for its copies.
+    host: Pinned,
     /// What kernels read of sizes.
     pub(super) sizes: SizesTable,
     pub(super) replays: Replays,
@@ -64,6 +66,7 @@ impl Context {
             pinned: Pinned::new(gpu, 0)?,
             late: Vec::new(),
             words: Pinned::new(gpu, 0)?,
+            host: Pinned::new(gpu, 0)?,
             sizes: SizesTable::new(gpu, sizes)?,
             replays: Replays::default(),
             events: Vec::new(),
@@ -79,7 +82,10 @@ impl Context {
             arena: self.arena.bytes() as u64,
             workspace: (self.scratch.bytes() + self.sizes.bytes()) as u64,
             staging: self.staged.bytes() as u64,
-            pinned: (self.pinned.bytes() + self.words.bytes() + self.sizes.pinned_bytes()) as u64,
+            pinned: (self.pinned.bytes()
+                + self.words.bytes()
+                + self.host.bytes()
+                + self.sizes.pinned_bytes()) as u64,
         };
         for (block, pinned) in self.late.iter().flatten() {
             memory.staging += block.bytes() as u64;
@@ -245,6 +251,31 @@ impl Context {
     /// This byte, after the stream was waited for.
     pub(super) fn byte(&self) -> u8 {
         self.words.as_slice().first().copied().unwrap_or(0)
+    }
+
+    /// Has memory for what the host reads or makes: at least this many bytes.
+    pub(super) fn reserve_host(&mut self, bytes: usize) -> Result<()> {
+        if self.host.bytes() < bytes {
+            self.host = Pinned::new(self.stream.gpu(), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The copy of this many bytes of a buffer to that memory, from `start` on there.
+    pub(super) fn download_host(&self, from: u64, start: usize, bytes: usize) -> Transfer {
+        Transfer::Down { from, to: self.host.address() + start, bytes }
+    }
+
+    /// That memory, after the stream was waited for.
+    pub(super) fn host(&self) -> &[u8] {
+        self.host.as_slice()
+    }
+
+    /// The copy of bytes, which are put into that memory, to a buffer.
+    pub(super) fn upload_host(&mut self, bytes: &[u8], to: u64) -> Result<Transfer> {
+        self.reserve_host(bytes.len())?;
+        self.host.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
+        Ok(Transfer::Up { from: self.host.address(), to, bytes: bytes.len() })
     }
 
     /// Where a run's buffers are.

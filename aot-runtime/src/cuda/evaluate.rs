@@ -63,7 +63,7 @@ pub(super) fn most_sizes(target: &Target, steps: &[Step], greatest: &[i64]) -> u
             let turns = turns.clamp(1, (MOST_LAUNCHES / inside.max(1)).max(1)) as usize;
             most_sizes(target, &repeated.body, greatest).saturating_mul(turns)
         }
-        Step::Copy { .. } | Step::ReadBack { .. } => 0,
+        Step::Copy { .. } | Step::ReadBack { .. } | Step::Host(_) => 0,
     });
     each.fold(0, usize::saturating_add)
 }
@@ -132,6 +132,13 @@ impl<'p> Layout<'p> {
         self.plan.map_or(0, |plan| plan.total)
     }
 
+    /// Bytes that a buffer holds at sizes given by the symbols' atoms.
+    pub(super) fn bytes(&self, id: BufferId, atoms: &[i64]) -> Result<usize> {
+        let buffer = &self.program.buffers[id.0 as usize];
+        let elements = u64::try_from(buffer.elements.eval(atoms)?).unwrap_or(0);
+        Ok(buffer.dtype.bytes_for(elements).unwrap_or(0) as usize)
+    }
+
     /// Where a buffer begins.
     pub(super) fn place(&self, id: BufferId) -> Result<Where> {
         let inconsistent = || Error::artifact("the program", "a buffer has no place");
@@ -193,9 +200,7 @@ fn add_actions(
                 actions.push(action(launch, atoms, &place, sizes)?);
             }
             Step::Copy { from, to } => {
-                let buffer = &layout.program.buffers[from.0 as usize];
-                let elements = u64::try_from(buffer.elements.eval(atoms)?).unwrap_or(0);
-                let bytes = buffer.dtype.bytes_for(elements).unwrap_or(0) as usize;
+                let bytes = layout.bytes(*from, atoms)?;
                 actions.push(Action::Copy { from: place(*from)?, to: place(*to)?, bytes });
             }
             Step::Loop(repeated) if is_whole(step, atoms) => {
@@ -207,8 +212,8 @@ fn add_actions(
                     add_actions(layout, target, &repeated.body, &atoms, actions, sizes)?;
                 }
             }
-            Step::ReadBack { .. } | Step::Loop(_) => {
-                return Err(Error::artifact("the program", "a size is read where none can be"));
+            Step::ReadBack { .. } | Step::Host(_) | Step::Loop(_) => {
+                return Err(Error::artifact("the program", "a run waits where none can"));
             }
         }
     }

@@ -13,11 +13,11 @@ use super::driver::{Transfer, Work, execute};
 use super::evaluate::{Evaluated, Layout, is_whole};
 use super::replay::Run;
 use super::{CudaModel, Stream};
-use crate::Result;
 use crate::device::Memory;
 use crate::loaded::{Known, Signature, Sizes};
 use crate::ports::{InputData, InputRef, OutputData, OutputRef};
-use crate::program::{BufferId, Loop, Step};
+use crate::program::{BufferId, HostStep, Loop, Step};
+use crate::{Error, Result};
 
 /// A run that is going on.
 pub(super) struct Execution<'r> {
@@ -237,6 +237,10 @@ impl<'r> Execution<'r> {
                     self.place_outputs(outputs, staging)?;
                     steps = &steps[sizes.len()..];
                 }
+                Step::Host(step) => {
+                    self.on_host(step)?;
+                    steps = &steps[1..];
+                }
                 Step::Loop(repeated) if !is_whole(step, self.known.atoms()) => {
                     self.repeat(repeated, outputs, staging)?;
                     self.place_outputs(outputs, staging)?;
@@ -276,8 +280,7 @@ impl<'r> Execution<'r> {
     /// Whether there is another iteration; waits for the stream where that is computed.
     fn goes_on(&mut self, condition: Option<BufferId>) -> Result<bool> {
         let Some(buffer) = condition else { return Ok(true) };
-        let place = self.layout.place(buffer)?;
-        let address = self.context.places(&self.inputs, &self.outputs).address(place);
+        let address = self.address(buffer)?;
         let copy = self.context.download_byte(address)?;
         self.copy(copy)?;
         self.stream.synchronize()?;
@@ -300,8 +303,7 @@ impl<'r> Execution<'r> {
     fn read(&mut self, sizes: &[(SymId, BufferId)]) -> Result<()> {
         let mut addresses = Vec::with_capacity(sizes.len());
         for (_, buffer) in sizes {
-            let place = self.layout.place(*buffer)?;
-            addresses.push(self.context.places(&self.inputs, &self.outputs).address(place));
+            addresses.push(self.address(*buffer)?);
         }
         for copy in self.context.download_words(&addresses)? {
             self.copy(copy)?;
@@ -311,6 +313,41 @@ impl<'r> Execution<'r> {
             self.signature.bind_in_run(&mut self.known, *symbol, size)?;
         }
         Ok(())
+    }
+
+    /// Waits for the stream, and lets the host compute a buffer from others.
+    fn on_host(&mut self, step: &HostStep) -> Result<()> {
+        let mut ends = Vec::with_capacity(step.operands.len());
+        let mut end = 0usize;
+        for operand in &step.operands {
+            end += self.layout.bytes(*operand, self.known.atoms())?;
+            ends.push(end);
+        }
+        self.context.reserve_host(end)?;
+        let starts = || std::iter::once(&0).chain(&ends);
+        for ((operand, start), end) in step.operands.iter().zip(starts()).zip(&ends) {
+            let from = self.address(*operand)?;
+            self.copy(self.context.download_host(from, *start, end - start))?;
+        }
+        self.stream.synchronize()?;
+        let operands = starts().zip(&ends).map(|(start, end)| &self.context.host()[*start..*end]);
+        let operands: Vec<&[u8]> = operands.collect();
+        let result = step.op.evaluate(&operands, self.known.atoms()).map_err(|error| {
+            Error::Execution(format!("node `{}` ({}): {error}", step.node, step.op.name()))
+        })?;
+        if result.len() != self.layout.bytes(step.result, self.known.atoms())? {
+            return Err(Error::artifact("the program", "a buffer of the host has another size"));
+        }
+        let to = self.address(step.result)?;
+        let copy = self.context.upload_host(&result, to)?;
+        self.copy(copy)?;
+        self.stream.synchronize()
+    }
+
+    /// Where a buffer begins.
+    fn address(&self, buffer: BufferId) -> Result<u64> {
+        let place = self.layout.place(buffer)?;
+        Ok(self.context.places(&self.inputs, &self.outputs).address(place))
     }
 
     /// Says when tensors may be used again, and where outputs for the host are then.

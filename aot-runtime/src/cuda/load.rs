@@ -134,6 +134,7 @@ pub(super) fn used(target: &Target, steps: &[Step]) -> HashSet<BufferId> {
             }
             Step::Copy { from, to } => out.extend([*from, *to]),
             Step::ReadBack { buffer, .. } => out.extend([*buffer]),
+            Step::Host(step) => out.extend(step.operands.iter().chain([&step.result])),
             Step::Loop(repeated) => {
                 out.extend(repeated.condition);
                 out.extend(used(target, &repeated.body));
@@ -143,7 +144,7 @@ pub(super) fn used(target: &Target, steps: &[Step]) -> HashSet<BufferId> {
     out
 }
 
-/// Bytes of a buffer of constant extent.
+/// Bytes of a buffer, at the greatest sizes.
 pub(super) fn constant_bytes(program: &Program, id: BufferId) -> Result<u64> {
     let buffer = &program.buffers[id.0 as usize];
     let elements = match &buffer.elements {
@@ -156,6 +157,25 @@ pub(super) fn constant_bytes(program: &Program, id: BufferId) -> Result<u64> {
 
 fn upper(program: &Program, dim: &Dim) -> i64 {
     aot_ir::Scope::new(&program.symbols).interval(dim).hi
+}
+
+/// Bytes that the host holds at most of what it reads or makes.
+pub(super) fn host_bytes(program: &Program, steps: &[Step]) -> Result<u64> {
+    let mut most = 0;
+    for step in steps {
+        most = most.max(match step {
+            Step::Host(step) => {
+                let mut operands = 0u64;
+                for id in &step.operands {
+                    operands = operands.saturating_add(constant_bytes(program, *id)?);
+                }
+                operands.max(constant_bytes(program, step.result)?)
+            }
+            Step::Loop(repeated) => host_bytes(program, &repeated.body)?,
+            Step::Launch(_) | Step::Copy { .. } | Step::ReadBack { .. } => 0,
+        });
+    }
+    Ok(most)
 }
 
 /// Bytes of an input or output at the greatest sizes.

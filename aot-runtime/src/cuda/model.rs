@@ -73,6 +73,10 @@ impl CudaModel {
         images: &[&[u8]],
         weights: &Bytes,
     ) -> Result<Self> {
+        let off = program.steps.iter().flat_map(Step::on_host).find(|op| !op.is_available());
+        if let Some(op) = off {
+            return Err(Error::FeatureOff(op.feature()));
+        }
         let (target, file): (&Target, ImagesFile<'_>) = load::choose(gpu, &program, images)?;
         let target = target.clone();
         let functions = load::functions(gpu, &program.model, &target, &file)?;
@@ -151,7 +155,9 @@ impl CudaModel {
             workspace: (self.resources.scratch_bytes + SizesTable::room(self.resources.sizes))
                 as u64,
             staging,
-            pinned: staging + SizesTable::pinned_room(self.resources.sizes) as u64,
+            pinned: staging
+                + SizesTable::pinned_room(self.resources.sizes) as u64
+                + load::host_bytes(&self.program, &self.program.steps).unwrap_or(0),
         };
         let (contexts, idle) =
             (idle.len(), idle.into_iter().fold(ContextMemory::default(), ContextMemory::plus));

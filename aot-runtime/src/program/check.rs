@@ -77,6 +77,10 @@ impl Program {
                 self.check_buffer(*to)
             }
             Step::ReadBack { buffer, .. } => self.check_buffer(*buffer),
+            Step::Host(step) => {
+                let mut all = step.operands.iter().chain([&step.result]);
+                all.try_for_each(|id| self.check_buffer(*id))
+            }
             Step::Loop(repeated) => {
                 repeated.condition.map_or(Ok(()), |id| self.check_buffer(id))?;
                 repeated.body.iter().try_for_each(|step| self.check_indices(step, launches))
@@ -140,6 +144,11 @@ impl Program {
                         bind(known, turns)?;
                     }
                 }
+                Step::Host(step) => {
+                    self.check_known(known, step.op.dims(), || format!("`{}`", step.node))?;
+                    let mut all = step.operands.iter().chain([&step.result]);
+                    all.try_for_each(|id| self.check_length(known, *id))?;
+                }
                 Step::Launch(_) | Step::Copy { .. } => self.check_step(known, step)?,
             }
         }
@@ -175,6 +184,7 @@ impl Program {
             }
             Step::ReadBack { .. } => Err("a size is read where no run is".to_owned()),
             Step::Loop(_) => Err("a loop is where no run is".to_owned()),
+            Step::Host(_) => Err("the host computes where no run is".to_owned()),
         }
     }
 

@@ -102,6 +102,10 @@ impl Program {
                 }
                 Step::Copy { from, to } => order.touches.extend([(*from, at), (*to, at)]),
                 Step::ReadBack { buffer, .. } => order.touches.push((*buffer, at)),
+                Step::Host(step) => {
+                    let all = step.operands.iter().chain([&step.result]);
+                    order.touches.extend(all.map(|id| (*id, at)));
+                }
                 Step::Loop(repeated) => {
                     order.now += 1;
                     self.follow(&repeated.body, order);

@@ -1,6 +1,7 @@
 //! The program's data.
 
 use aot_ir::dim::Cond;
+use aot_ir::op::HostOp;
 use aot_ir::{Arch, DType, Dim, Guard, SymId, Symbols};
 use serde::{Deserialize, Serialize};
 
@@ -166,6 +167,21 @@ pub enum Step {
     },
     /// Do steps again and again.
     Loop(Box<Loop>),
+    /// Wait for the steps before, and let the host compute a buffer from others.
+    Host(Box<HostStep>),
+}
+
+/// What [`Step::Host`] computes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostStep {
+    /// What it does.
+    pub op: HostOp,
+    /// Name of the source model's node.
+    pub node: String,
+    /// Operands, row-major.
+    pub operands: Vec<BufferId>,
+    /// The result, row-major.
+    pub result: BufferId,
 }
 
 /// What [`Step::Loop`] repeats, and how often.
@@ -194,7 +210,9 @@ impl Step {
                 let inner = repeated.body.iter().flat_map(Self::counters);
                 std::iter::once(repeated.iteration).chain(inner).collect()
             }
-            Self::Launch(_) | Self::Copy { .. } | Self::ReadBack { .. } => Vec::new(),
+            Self::Launch(_) | Self::Copy { .. } | Self::ReadBack { .. } | Self::Host(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -203,7 +221,16 @@ impl Step {
         match self {
             Self::Launch(n) => vec![*n],
             Self::Loop(repeated) => repeated.body.iter().flat_map(Self::launches).collect(),
-            Self::Copy { .. } | Self::ReadBack { .. } => Vec::new(),
+            Self::Copy { .. } | Self::ReadBack { .. } | Self::Host(_) => Vec::new(),
+        }
+    }
+
+    /// What the host does in this step, in loops once each.
+    pub fn on_host(&self) -> Vec<&HostOp> {
+        match self {
+            Self::Host(step) => vec![&step.op],
+            Self::Loop(repeated) => repeated.body.iter().flat_map(Self::on_host).collect(),
+            Self::Launch(_) | Self::Copy { .. } | Self::ReadBack { .. } => Vec::new(),
         }
     }
 
@@ -211,7 +238,7 @@ impl Step {
     pub fn is_foreseen(&self) -> bool {
         match self {
             Self::Launch(_) | Self::Copy { .. } => true,
-            Self::ReadBack { .. } => false,
+            Self::ReadBack { .. } | Self::Host(_) => false,
             Self::Loop(repeated) => {
                 repeated.condition.is_none()
                     && repeated.turns.is_none()

@@ -1,9 +1,10 @@
 //! `cargo aot build`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use aot_ir::op::HostOp;
 use aot_ir::{BoundBy, SymId};
 use aot_kernels::Arch;
 use aot_runtime::artifact::{ImagesInfo, Packing, write_images};
@@ -114,7 +115,7 @@ pub(super) fn key(project: &Project, runtime: &RuntimeDependency) -> Digest {
     KeyBuilder::new("build")
         .part("tool", code_version().as_bytes())
         .part("project", path(&project.dir))
-        .part("runtime", runtime.to_toml(&project.dir))
+        .part("runtime", runtime.to_toml(&project.dir, &BTreeSet::new()))
         .finish()
 }
 
@@ -219,6 +220,7 @@ impl Building<'_> {
         let mut outputs = Vec::new();
         let mut models = Vec::new();
         let mut first_kernel = 0;
+        let mut features = BTreeSet::new();
         let targets = targets(&self.manifest.target);
         for model in built {
             let spec = self.model_spec(model)?;
@@ -235,12 +237,14 @@ impl Building<'_> {
                 let content = self.images(model, *target, images, first_kernel)?;
                 artifact(format!("{module}.{}", feature(*target)), content);
             }
-            first_kernel += model.plan.get().map_err(ModelError::from)?.kernels.len();
+            let plan = model.plan.get().map_err(ModelError::from)?;
+            features.extend(plan.program.steps.iter().flat_map(Step::on_host).map(HostOp::feature));
+            first_kernel += plan.kernels.len();
             models.push(spec);
         }
         let spec = CrateSpec {
             package,
-            runtime: runtime.to_toml(&crate_dir),
+            runtime: runtime.to_toml(&crate_dir, &features),
             dir: &crate_dir,
             project: &self.manifest.dir,
             sources: self.sources(built)?,

@@ -1,5 +1,6 @@
 //! `cargo aot init`
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Table, Value};
@@ -144,7 +145,8 @@ fn add_dependencies(
     dependencies
         .insert(package, Item::Value(value(&format!("{{ path = {} }}", quote(crate_path)))?));
     if !dependencies.contains_key("aot-runtime") {
-        dependencies.insert("aot-runtime", Item::Value(value(&runtime.to_toml(dir))?));
+        dependencies
+            .insert("aot-runtime", Item::Value(value(&runtime.to_toml(dir, &BTreeSet::new()))?));
     }
     Ok(document.to_string())
 }

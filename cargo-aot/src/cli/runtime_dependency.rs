@@ -1,5 +1,6 @@
 //! Where crates that we write get aot-runtime from.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 /// The workspace that this executable was built from; a registry's copy when installed from one.
@@ -25,13 +26,20 @@ impl RuntimeDependency {
     }
 
     /// The dependency's TOML value for the Cargo.toml in the absolute folder `dir`. A path is
-    /// relative where the folder lies within the checkout, so that such crates can be committed.
-    pub fn to_toml(&self, dir: &Path) -> String {
-        match self {
-            RuntimeDependency::Version(version) => quote(version),
+    /// relative where the folder lies within the checkout, so that such crates can be committed. Features are those
+    /// beyond the default ones.
+    pub fn to_toml(&self, dir: &Path, features: &BTreeSet<&str>) -> String {
+        let (key, value) = match self {
+            RuntimeDependency::Version(version) if features.is_empty() => return quote(version),
+            RuntimeDependency::Version(version) => ("version", quote(version)),
             RuntimeDependency::Path(path) => {
-                format!("{{ path = {} }}", quote(&path_from(dir, path).to_string_lossy()))
+                ("path", quote(&path_from(dir, path).to_string_lossy()))
             }
+        };
+        let features: Vec<String> = features.iter().map(|feature| quote(feature)).collect();
+        match features.is_empty() {
+            true => format!("{{ {key} = {value} }}"),
+            false => format!("{{ {key} = {value}, features = [{}] }}", features.join(", ")),
         }
     }
 }
@@ -59,10 +67,22 @@ mod tests {
     #[test]
     fn relative_within_the_checkout() {
         let dependency = RuntimeDependency::Path("/w/aot-runtime".into());
-        let toml = |dir: &str| dependency.to_toml(Path::new(dir));
+        let none = BTreeSet::new();
+        let toml = |dir: &str| dependency.to_toml(Path::new(dir), &none);
         assert_eq!(toml("/w/examples/a/aot/m"), "{ path = \"../../../../aot-runtime\" }");
         assert_eq!(toml("/other/aot/m"), "{ path = \"/w/aot-runtime\" }");
-        assert_eq!(RuntimeDependency::Version("0.1.0").to_toml(Path::new("/a")), "\"0.1.0\"");
+        let published = RuntimeDependency::Version("0.1.0");
+        assert_eq!(published.to_toml(Path::new("/a"), &none), "\"0.1.0\"");
+    }
+
+    #[test]
+    fn features_are_asked_for() {
+        let features = BTreeSet::from(["image"]);
+        let published = RuntimeDependency::Version("0.1.0").to_toml(Path::new("/a"), &features);
+        assert_eq!(published, "{ version = \"0.1.0\", features = [\"image\"] }");
+        let here = RuntimeDependency::Path("/w/aot-runtime".into());
+        let here = here.to_toml(Path::new("/w/m"), &features);
+        assert_eq!(here, "{ path = \"../aot-runtime\", features = [\"image\"] }");
     }
 
     #[test]

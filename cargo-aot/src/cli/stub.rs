@@ -1,5 +1,6 @@
 //! The generated crate before it is generated: cargo resolves it, and it doesn't compile.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::error::CliError;
@@ -27,8 +28,10 @@ pub(super) fn write(
     package: &str,
     runtime: &RuntimeDependency,
 ) -> Result<(), CliError> {
-    let cargo_toml =
-        render(CARGO_TOML, minijinja::context!(package, runtime => runtime.to_toml(dir)))?;
+    let cargo_toml = render(
+        CARGO_TOML,
+        minijinja::context!(package, runtime => runtime.to_toml(dir, &BTreeSet::new())),
+    )?;
     write_if_changed(&dir.join("Cargo.toml"), &cargo_toml)?;
     write_if_changed(&dir.join("src/lib.rs"), LIB_RS)
 }

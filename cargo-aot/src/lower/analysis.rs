@@ -26,6 +26,8 @@ pub(super) enum Role {
     Scatter,
     /// A loop.
     Loop,
+    /// What the host does.
+    Host,
     /// No kernel does it.
     Unsupported,
 }
@@ -79,6 +81,7 @@ impl<'g> Analysis<'g> {
             graph.values().map(|(_, v)| matches!(v.def, Def::Const(_))).collect();
         for (_, node) in graph.nodes() {
             let constant = !node.inputs.is_empty()
+                && !matches!(node.op, Op::Host(_))
                 && node.inputs.iter().all(|v| is_const[v.index()])
                 && node.op.dims().iter().all(|d| d.as_const().is_some())
                 && node
@@ -321,6 +324,7 @@ fn role(graph: &Graph, node: &Node) -> Role {
         Op::Pool(_) => Role::Window,
         Op::ScatterElements { .. } | Op::ScatterNd { .. } => Role::Scatter,
         Op::Loop(_) => Role::Loop,
+        Op::Host(_) => Role::Host,
         Op::Unary(_)
         | Op::Binary(_)
         | Op::Select

@@ -42,7 +42,7 @@ enum Demand {
     Repeatedly,
     /// As a matrix operand, which is copied as it lies in memory.
     Direct,
-    /// From within a loop, which takes it from memory.
+    /// From within a loop, or by the host: they take it from memory.
     Captured,
 }
 
@@ -74,7 +74,7 @@ fn grow(a: &Analysis<'_>, anchor: NodeId) -> Epilogue {
     let reach = |value: ValueId, frontier: &mut BTreeSet<(usize, NodeId)>| {
         frontier.extend(a.uses[value.index()].iter().map(|n| (a.position[n.index()], *n)));
     };
-    let fusable = !matches!(a.role(anchor), Role::Scatter | Role::Loop);
+    let fusable = !matches!(a.role(anchor), Role::Scatter | Role::Loop | Role::Host);
     if fusable {
         graph[anchor].outputs.iter().for_each(|v| reach(*v, &mut frontier));
     }
@@ -212,6 +212,7 @@ fn own_demand(a: &Analysis<'_>, id: NodeId, n: usize) -> Demand {
         (_, Role::Contraction) => Demand::Direct,
         (_, Role::Attention) if n < 3 => Demand::Direct,
         (_, Role::Window) => Demand::Repeatedly,
+        (_, Role::Host) => Demand::Captured,
         (Op::Loop(attrs), _) if n >= attrs.lead() + attrs.carried => Demand::Captured,
         (Op::Resize(attrs), _) if !matches!(attrs.mode, ResizeMode::Nearest(_)) => {
             Demand::Repeatedly

@@ -7,6 +7,7 @@ use super::builder::{Builder, Made, Stored};
 use super::coords::{broadcast, reshape};
 use super::fuse::{Epilogue, Fusion, fuse};
 use super::homes;
+use super::host;
 use super::join;
 use super::lifetimes::in_place;
 use super::loops;
@@ -77,6 +78,8 @@ pub(super) fn make_all(
     for &id in &a.order {
         if let Op::Loop(attrs) = &a.graph[id].op {
             loops::make(a, plan, id, attrs, &mut groups)?;
+        } else if let Op::Host(op) = &a.graph[id].op {
+            host::make(a, plan, id, op, &mut groups)?;
         } else if let Some(set) = joined.remove(&id) {
             match join::make(a, plan, &set)? {
                 Some(made) => groups.push(made),
@@ -267,8 +270,8 @@ fn copy_operands(
     Ok(())
 }
 
-/// Outputs that are inputs, constants, carried by a loop, collected by one that ends by a condition, or further names of
-/// an output are copies.
+/// Outputs that are inputs, constants, made by the host, carried by a loop, collected by one that ends by a condition, or
+/// further names of an output are copies.
 fn copy_outputs(plan: &mut Plan<'_>, groups: &mut Vec<Made>) -> Result<(), LowerError> {
     let graph = plan.graph;
     for (i, (name, value)) in graph.outputs.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use super::analysis::{Analysis, Role, is_movement, operand_type};
 use super::fuse::Fusion;
+use super::host;
 use super::loops;
 use super::padding::{Paddings, padded_to, source};
 use super::plan::{BufferKind, Home, Padding, Plan};
@@ -37,6 +38,8 @@ pub(super) fn is_made_in_place(graph: &Graph, value: ValueId) -> bool {
             // What is carried lies where the next iteration would read it; the number of iterations is no data; how
             // long what is collected gets, and with it the caller's memory, may be known only after the loop.
             Op::Loop(attrs) => n as usize >= attrs.lead() + attrs.carried && attrs.turns.is_none(),
+            // The host fills whole buffers.
+            Op::Host(_) => false,
             _ => true,
         },
         Def::Input(_) | Def::Const(_) => false,
@@ -51,6 +54,10 @@ pub(super) fn assign(paddings: &Paddings<'_, '_>, plan: &mut Plan<'_>) {
     for &node in a.order.iter().rev() {
         if let Op::Loop(attrs) = &graph[node].op {
             loops::assign(a, plan, node, attrs);
+            continue;
+        }
+        if let Op::Host(_) = &graph[node].op {
+            host::assign(a, plan, node);
             continue;
         }
         for &value in &graph[node].outputs {

@@ -214,7 +214,8 @@ fn body_groups(
 fn writes_itself(a: &Analysis<'_>, fusion: &Fusion, value: ValueId) -> bool {
     match a.graph[value].def {
         Def::Node(id, _) => {
-            !matches!(a.role(id), Role::Scatter | Role::Loop) && stores_further(a, fusion, id)
+            !matches!(a.role(id), Role::Scatter | Role::Loop | Role::Host)
+                && stores_further(a, fusion, id)
         }
         Def::Input(_) | Def::Const(_) => false,
     }

@@ -14,6 +14,7 @@ mod error;
 mod fuse;
 mod groups;
 mod homes;
+mod host;
 pub mod interpret;
 mod join;
 mod lifetimes;

@@ -12,8 +12,8 @@ use std::collections::{BTreeSet, HashMap};
 /// there is a choice, in the given order.
 pub(super) fn arrange(plan: &mut Plan<'_>, groups: Vec<Made>) -> Result<(), LowerError> {
     let prepares = |made: &Made| match &made.work {
-        Work::Group(group) => group.stores.iter().all(|s| {
-            let buffer = group.operands[s.operand.index()].buffer;
+        Work::Group(group) => group.written().all(|operand| {
+            let buffer = group.operands[operand.index()].buffer;
             plan.buffers[buffer as usize].kind == BufferKind::Prepared
         }),
         Work::Loop(_) => false,

@@ -4,12 +4,12 @@ use super::LowerError;
 use super::arena::plan_arena;
 use super::plan::{Appended, BufferKind, Plan};
 use aot_ir::{Arch, DType, Dim, Scope, State, Symbols};
-use aot_kernels::group::Group;
+use aot_kernels::group::{Anchor, Group, OperandId};
 use aot_kernels::{Arg, Kernel, KernelError, Size};
 use aot_runtime::artifact::WeightsLayout;
 use aot_runtime::program::{
-    AppendedState, Buffer, BufferId, InPlace, KernelRef, Launch, LaunchArg, LaunchSize, Loop,
-    MemoryPlan, Place, Port, Program, StatePort, Step, Target, Weight,
+    AppendedState, Buffer, BufferId, HostStep, InPlace, KernelRef, Launch, LaunchArg, LaunchSize,
+    Loop, MemoryPlan, Place, Port, Program, StatePort, Step, Target, Weight,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -81,7 +81,7 @@ pub fn assemble(
             buffers.push(Buffer { dtype: b.dtype, elements: b.elements.clone(), place });
         }
     }
-    let groups: Vec<&Group> = plan.prepare.iter().chain(&plan.steps).collect();
+    let groups: Vec<&Group> = launched(plan).collect();
     let mut assembly = Assembly {
         symbols: &graph.symbols,
         numbers,
@@ -143,6 +143,29 @@ fn state_port(plan: &Plan<'_>, state: State) -> StatePort {
     StatePort { input: state.input, output: state.output, appended }
 }
 
+/// The groups that are launches, in order.
+pub fn launched<'p>(plan: &'p Plan<'_>) -> impl Iterator<Item = &'p Group> {
+    plan.prepare.iter().chain(&plan.steps).filter(|group| !group.is_on_host())
+}
+
+/// The step of a group of the run.
+fn step(plan: &Plan<'_>, numbers: &HashMap<u32, BufferId>, at: usize) -> Step {
+    let group = &plan.steps[at];
+    let buffer = |id: &OperandId| numbers[&group.operands[id.index()].buffer];
+    match &group.anchor {
+        Anchor::Host(on_host) => Step::Host(Box::new(HostStep {
+            op: on_host.op.clone(),
+            node: group.label.clone(),
+            operands: on_host.operands.iter().map(buffer).collect(),
+            result: buffer(&on_host.result),
+        })),
+        _ => {
+            let before = plan.steps[..at].iter().filter(|group| !group.is_on_host());
+            Step::Launch((plan.prepare.len() + before.count()) as u32)
+        }
+    }
+}
+
 /// The steps of a stretch of groups, within the loops before number `entered`. Sizes that are read before its first
 /// group are not among them, where that is the first one of a loop that was entered.
 fn stretch(
@@ -159,7 +182,7 @@ fn stretch(
         }
         let mut loops = plan.loops.iter().enumerate().skip(entered);
         let Some((n, each)) = loops.find(|(_, each)| each.steps.start == at) else {
-            steps.push(Step::Launch((plan.prepare.len() + at) as u32));
+            steps.push(step(plan, numbers, at));
             at += 1;
             continue;
         };

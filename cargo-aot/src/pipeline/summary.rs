@@ -227,7 +227,9 @@ impl ModelSummary {
         let sum = |place: &str| {
             buffers.iter().filter(|buffer| buffer.place == place).map(|buffer| buffer.bytes).sum()
         };
-        let labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
+        let launched = groups.iter().zip(&works).filter(|(group, _)| !group.is_on_host());
+        let (labels, works): (Vec<&str>, Vec<Work>) =
+            launched.map(|(group, work)| (group.label.as_str(), *work)).unzip();
         Self {
             name: model.name.get_ref().clone(),
             source: model.source.get_ref().display().to_string(),

@@ -51,6 +51,7 @@ impl Work {
                 let widths = extent(&a.qk) + extent(&a.width);
                 (2.0 * places * widths, places * widths)
             }
+            Anchor::Host(_) => (0.0, 0.0),
             _ => (0.0, f64::INFINITY),
         };
         Self { flop, bytes: bytes(group, atoms, places) }

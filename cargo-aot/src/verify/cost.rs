@@ -52,6 +52,7 @@ fn evaluations(group: &Group, atoms: &[i64]) -> f64 {
             let operands = (rows + columns) * extent(&a.qk) + columns * width;
             volume(&a.batch) * (operands * OPERAND + rows * (columns + width) * each)
         }
+        Anchor::Host(_) => 0.0,
         _ => f64::INFINITY,
     }
 }

@@ -155,8 +155,8 @@ fn interpreted(
 fn completed(plan: &Plan<'_>, kept: &[Kept]) -> HashMap<usize, Vec<(u32, DType)>> {
     let mut last = HashMap::new();
     for (step, group) in plan.steps.iter().enumerate() {
-        for store in &group.stores {
-            last.insert(group.operands[store.operand.index()].buffer, step);
+        for operand in group.written() {
+            last.insert(group.operands[operand.index()].buffer, step);
         }
     }
     let mut out: HashMap<usize, Vec<(u32, DType)>> = HashMap::new();

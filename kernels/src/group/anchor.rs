@@ -1,7 +1,9 @@
 //! What a group computes besides scalar expressions.
 
+use super::OperandId;
 use super::expr::{ExprId, FoldOp};
 use aot_ir::dim::VarId;
+use aot_ir::op::HostOp;
 use serde::{Deserialize, Serialize};
 
 /// The type that matrix units multiply in; sums are kept in `F32` (in `F64` for `F64`).
@@ -68,6 +70,19 @@ pub enum Anchor {
     /// `Acc(1)[batch, q, e] = Σ_t softmax_t(score) · v`, where `score` is an expression of
     /// `Acc(0)[batch, q, t] = Σ_d q · k` and of the coordinates.
     Attention(Attention),
+    /// What the host does: no kernel. The group has no loop variables, expressions or stores.
+    Host(OnHost),
+}
+
+/// What the host does with whole buffers, which hold row-major tensors; see [`Anchor::Host`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OnHost {
+    /// What it does.
+    pub op: HostOp,
+    /// Its operands, in order.
+    pub operands: Vec<OperandId>,
+    /// Where its result goes.
+    pub result: OperandId,
 }
 
 /// One reduction over the elements of a row.

@@ -72,10 +72,27 @@ impl Group {
         Scope { symbols, extents: &self.extents }
     }
 
+    /// The buffers that it writes, by operand; some may be there more than once.
+    pub fn written(&self) -> impl Iterator<Item = OperandId> + '_ {
+        let by_host = match &self.anchor {
+            Anchor::Host(on_host) => Some(on_host.result),
+            _ => None,
+        };
+        self.stores.iter().map(|store| store.operand).chain(by_host)
+    }
+
+    /// Whether the host does it, and no kernel.
+    pub fn is_on_host(&self) -> bool {
+        matches!(self.anchor, Anchor::Host(_))
+    }
+
     /// Calls `f` on every atom of the size expressions in it: extents, index maps, guards, lengths of buffers.
     pub fn visit_atoms(&self, f: &mut impl FnMut(&Atom)) {
         self.extents.iter().for_each(|dim| dim.visit(f));
         self.operands.iter().for_each(|operand| operand.elements.visit(f));
+        if let Anchor::Host(on_host) = &self.anchor {
+            on_host.op.dims().into_iter().for_each(|dim| dim.visit(f));
+        }
         for store in &self.stores {
             store.offset.visit(f);
             store.guard.visit(f);

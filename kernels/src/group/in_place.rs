@@ -47,6 +47,7 @@ impl Group {
             Anchor::Scan { value, .. } => others.push(*value),
             Anchor::Contraction(c) => others.extend([c.a, c.b]),
             Anchor::Attention(a) => others.extend([a.q, a.k, a.v, a.score]),
+            Anchor::Host(_) => return false,
         }
         let mut read_elsewhere = false;
         for root in others {

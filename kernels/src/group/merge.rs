@@ -36,6 +36,7 @@ impl Group {
                 lists.extend([&c.batch, &c.m, &c.n, &c.k].map(|l| (l.clone(), false)));
             }
             Anchor::Attention(a) => lists.push((a.batch.clone(), false)),
+            Anchor::Host(_) => {}
         }
         for typed in &self.exprs {
             if let Expr::Fold { op, vars, .. } = &typed.expr {
@@ -57,6 +58,7 @@ impl Group {
                 [&mut c.batch, &mut c.m, &mut c.n, &mut c.k].into_iter().for_each(&mut f);
             }
             Anchor::Attention(a) => f(&mut a.batch),
+            Anchor::Host(_) => {}
         }
         for typed in &mut self.exprs {
             if let Expr::Fold { vars, .. } = &mut typed.expr {

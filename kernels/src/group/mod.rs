@@ -11,6 +11,6 @@ mod group_type;
 mod in_place;
 mod merge;
 
-pub use anchor::{Anchor, Attention, Contraction, MathType, Stage};
+pub use anchor::{Anchor, Attention, Contraction, MathType, OnHost, Stage};
 pub use expr::{Expr, ExprId, FoldOp, OperandId, Typed, compute_type};
 pub use group_type::{Group, Operand, Store};

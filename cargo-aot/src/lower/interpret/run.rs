@@ -7,9 +7,10 @@ use super::eval::{Folding, Num, Place, for_each};
 use super::state;
 use aot_ir::dim::{BindError, VarId, atom_of};
 use aot_ir::op::ScatterReduction;
-use aot_ir::{DType, DimError};
+use aot_ir::{DType, DimError, HostError};
 use aot_kernels::group::{
-    Anchor, Attention, Contraction, ExprId, FoldOp, Group, MathType, Stage, Store,
+    Anchor, Attention, Contraction, ExprId, FoldOp, Group, MathType, OnHost, OperandId, Stage,
+    Store,
 };
 use std::ops::Range;
 
@@ -23,6 +24,9 @@ pub enum InterpretError {
     /// A size that the run computes is outside its range.
     #[error(transparent)]
     Size(#[from] BindError),
+    /// The host can't do its part.
+    #[error("`{0}`: {1}")]
+    Host(String, HostError),
     /// A buffer does not fit its place in the arena.
     #[error("buffer `{0}` exceeds its place in the arena")]
     Arena(String),
@@ -178,6 +182,9 @@ struct Write {
 /// # Errors
 /// As [`interpret`].
 pub fn run_group(group: &Group, memory: &mut Memory, atoms: &[i64]) -> Result<()> {
+    if let Anchor::Host(step) = &group.anchor {
+        return on_host(group, step, memory, atoms);
+    }
     let mut writes = Vec::new();
     {
         let place = Place::new(group, memory, atoms);
@@ -206,6 +213,19 @@ pub fn run_group(group: &Group, memory: &mut Memory, atoms: &[i64]) -> Result<()
         };
         memory.write(buffer, elements, element, value).ok_or_else(bounds)?;
     }
+    Ok(())
+}
+
+fn on_host(group: &Group, step: &OnHost, memory: &mut Memory, atoms: &[i64]) -> Result<()> {
+    let buffer = |id: &OperandId| group.operands[id.index()].buffer;
+    let operands: Vec<&[u8]> = step.operands.iter().map(|id| memory.bytes(buffer(id))).collect();
+    let result = step.op.evaluate(&operands, atoms);
+    let result = result.map_err(|error| InterpretError::Host(group.label.clone(), error))?;
+    let place = memory.bytes_mut(buffer(&step.result));
+    if place.len() != result.len() {
+        return Err(InterpretError::Malformed(group.label.clone(), "its result has another size"));
+    }
+    place.copy_from_slice(&result);
     Ok(())
 }
 

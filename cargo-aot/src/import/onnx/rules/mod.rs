@@ -11,6 +11,7 @@ mod elementwise;
 mod forest;
 mod generate;
 mod grid;
+mod image;
 mod indexing;
 mod losses;
 mod matmul;

@@ -54,6 +54,7 @@ const FAMILIES: &[&[Entry]] = &[
     super::elementwise::RULES,
     super::generate::RULES,
     super::grid::RULES,
+    super::image::RULES,
     super::indexing::RULES,
     super::microsoft::attention::RULES,
     super::microsoft::fused::RULES,

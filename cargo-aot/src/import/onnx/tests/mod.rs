@@ -4,6 +4,7 @@ mod make;
 
 mod branches;
 mod errors;
+mod images;
 mod limits;
 mod loops;
 mod sequences;
