@@ -23,11 +23,13 @@ pub enum Suite {
     Microsoft,
     /// Operators of classical machine learning, against onnxruntime.
     Classical,
+    /// Operators that draw random numbers, against another implementation of the generator.
+    Drawn,
 }
 
 impl Suite {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Node,
         Self::Simple,
         Self::PytorchConverted,
@@ -35,6 +37,7 @@ impl Suite {
         Self::Light,
         Self::Microsoft,
         Self::Classical,
+        Self::Drawn,
     ];
 
     /// The folder's name.
@@ -47,13 +50,14 @@ impl Suite {
             Self::Light => "light",
             Self::Microsoft => "microsoft",
             Self::Classical => "classical",
+            Self::Drawn => "drawn",
         }
     }
 
     /// Its folder below the assets.
     fn folder(self) -> PathBuf {
         let parent = match self {
-            Self::Microsoft | Self::Classical => "reference",
+            Self::Microsoft | Self::Classical | Self::Drawn => "reference",
             _ => "onnx-backend",
         };
         Path::new(parent).join(self.name())
@@ -137,13 +141,16 @@ impl Case {
     pub fn run(&self, sizes: Sizes) -> Report {
         let trials = match self.trials(sizes) {
             Ok(trials) => trials,
-            Err(outcome) => return Report { outcome, fixed: false, constant: false },
+            Err(outcome) => {
+                return Report { outcome, fixed: false, fixed_extents: false, constant: false };
+            }
         };
         let outcomes = trials.iter().map(Trial::run);
         let outcome = outcomes.into_iter().find(|o| *o != Outcome::Passed);
         Report {
             outcome: outcome.unwrap_or(Outcome::Passed),
             fixed: trials.iter().any(|t| !t.fixed.is_empty()),
+            fixed_extents: trials.iter().any(|t| t.fixed_extents),
             constant: trials.iter().any(Trial::is_constant),
         }
     }
@@ -156,6 +163,8 @@ pub struct Report {
     pub outcome: Outcome,
     /// Inputs were fixed at build.
     pub fixed: bool,
+    /// Extents were, of a case whose sizes are left to run time.
+    pub fixed_extents: bool,
     /// All inputs were.
     pub constant: bool,
 }

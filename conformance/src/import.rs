@@ -19,8 +19,25 @@ use crate::outcome::Outcome;
 pub enum Sizes {
     /// The sizes that the case has.
     Constant,
-    /// Run-time sizes, each axis its own (but for extents of 1 and 0).
+    /// Run-time sizes, each axis its own (but for extents of 1 and 0), as far as the model can have them.
     Symbolic,
+}
+
+/// Which axes are left to run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Axes {
+    All,
+    /// All but the last one of each input: where its extent determines what is computed.
+    Leading,
+    None,
+}
+
+/// A way to import a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Way {
+    /// Inputs whose values are fixed.
+    fixed: Vec<usize>,
+    axes: Axes,
 }
 
 /// A case's model with the data of one set.
@@ -30,6 +47,8 @@ pub struct Trial {
     pub imported: Imported,
     /// Which inputs are part of the graph, for the model needs their values at build time.
     pub fixed: Vec<usize>,
+    /// Whether extents are, of inputs that are to have run-time sizes.
+    pub fixed_extents: bool,
     /// The others.
     pub inputs: Vec<Constant>,
     /// What they must give.
@@ -45,14 +64,25 @@ impl Trial {
     ) -> Result<Self, Outcome> {
         let mut outcome = Outcome::Passed;
         let most = data_most(inputs, &expected);
-        for fixed in choices(inputs.len()) {
-            outcome = match import_case(model, inputs, &fixed, sizes, most) {
-                Ok((imported, inputs)) => return Ok(Self { imported, fixed, inputs, expected }),
+        for Way { fixed, axes } in ways(inputs.len(), sizes) {
+            let last = axes == Axes::None;
+            outcome = match import_case(model, inputs, &fixed, axes, most) {
+                Ok((imported, inputs)) => {
+                    let fixed_extents = sizes == Sizes::Symbolic && axes != Axes::All;
+                    let expected = expected.clone();
+                    let trial = Self { imported, fixed, fixed_extents, inputs, expected };
+                    // What is taken to be equal may not be.
+                    match last || !matches!(trial.run(), Outcome::Unequal(_)) {
+                        true => return Ok(trial),
+                        false => continue,
+                    }
+                }
                 Err(ImportError::Unsupported { nodes, .. }) => {
                     let reasons = nodes.iter().map(|n| format!("{}: {}", n.operator, n.reason));
                     Outcome::Unsupported(reasons.collect::<Vec<_>>().join("; "))
                 }
-                Err(error) => return Err(Outcome::Import(error.to_string())),
+                Err(error) if last => return Err(Outcome::Import(error.to_string())),
+                Err(_) => continue,
             };
         }
         Err(outcome)
@@ -121,6 +151,25 @@ fn data_most(inputs: &[StoredValue], expected: &[Constant]) -> i64 {
     });
     let extents = tensors.chain(expected).flat_map(|tensor| &tensor.shape);
     2 * extents.max().map_or(0, |n| *n as i64) + 3
+}
+
+/// The ways in the order in which they are tried: extents are fixed before values are, but not all of them.
+fn ways(inputs: usize, sizes: Sizes) -> Vec<Way> {
+    let choices = choices(inputs);
+    let with = |axes: Axes| choices.iter().map(move |fixed| Way { fixed: fixed.clone(), axes });
+    if sizes == Sizes::Constant {
+        return with(Axes::None).collect();
+    }
+    let nothing = |axes: Axes| Way { fixed: Vec::new(), axes };
+    let mut ways = vec![nothing(Axes::All), nothing(Axes::Leading)];
+    let some = |way: &Way| way.fixed.len() < inputs;
+    let some = with(Axes::All).chain(with(Axes::Leading)).filter(some);
+    for way in some.chain(with(Axes::None)) {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
 }
 
 /// Sets of inputs to fix, in the order in which they are tried: none, then few before many and later
@@ -204,7 +253,7 @@ fn import_case(
     model: &Path,
     inputs: &[StoredValue],
     fixed: &[usize],
-    sizes: Sizes,
+    axes: Axes,
     data_most: i64,
 ) -> Result<(Imported, Vec<Constant>), ImportError> {
     let (name, data_most) = ("case".to_owned(), Some(data_most));
@@ -212,9 +261,10 @@ fn import_case(
         options: ImportOptions { name, data_most, ..ImportOptions::default() },
         kept: Vec::new(),
         fixed: false,
-        sizes,
+        axes,
     };
-    for (n, (info, value)) in describe(model)?.inputs.iter().zip(inputs).enumerate() {
+    let declared = describe(model)?.inputs;
+    for (n, (info, value)) in declared.iter().zip(inputs).enumerate() {
         case.fixed = fixed.contains(&n);
         match value {
             StoredValue::Absent => {
@@ -230,6 +280,9 @@ fn import_case(
             }
         }
     }
+    // Behind those that the model declares stands what import adds: the seed.
+    let added = inputs.get(declared.len()..).unwrap_or_default().iter().cloned();
+    case.kept.extend(tensors(added.collect()));
     Ok((import(model, &case.options)?, case.kept))
 }
 
@@ -240,7 +293,7 @@ struct Setup {
     kept: Vec<Constant>,
     /// Whether the input at hand becomes part of the graph.
     fixed: bool,
-    sizes: Sizes,
+    axes: Axes,
 }
 
 impl Setup {
@@ -252,11 +305,12 @@ impl Setup {
             return;
         }
         self.kept.push(value.clone());
-        if self.sizes == Sizes::Symbolic {
+        if self.axes != Axes::None {
             let mut axes = Vec::new();
             for (axis, &size) in value.shape.iter().enumerate() {
+                let last = axis + 1 == value.shape.len();
                 // A run-time size is taken not to be broadcast.
-                if size <= 1 {
+                if size <= 1 || last && self.axes == Axes::Leading {
                     axes.push(AxisSpec::Fixed(size as i64));
                     continue;
                 }
@@ -281,7 +335,18 @@ impl Setup {
 
 #[cfg(test)]
 mod tests {
-    use super::choices;
+    use super::{Axes, Sizes, choices, ways};
+
+    #[test]
+    fn extents_are_fixed_before_values_are() {
+        let all = ways(2, Sizes::Symbolic);
+        let order: Vec<(usize, Axes)> = all.iter().map(|way| (way.fixed.len(), way.axes)).collect();
+        let (all, leading, none) = (Axes::All, Axes::Leading, Axes::None);
+        let one = [(1, all), (1, all), (1, leading), (1, leading)];
+        let last = [(0, none), (1, none), (1, none), (2, none)];
+        assert_eq!(order, [&[(0, all), (0, leading)][..], &one, &last].concat());
+        assert!(ways(2, Sizes::Constant).iter().all(|way| way.axes == Axes::None));
+    }
 
     #[test]
     fn few_and_later_inputs_are_fixed_first() {

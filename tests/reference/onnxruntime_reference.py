@@ -6,6 +6,7 @@ fills OUT with
     <model>/<case>.npz   uncompressed; arrays `in.<input name>` and `out.<output name>`
     microsoft/<case>/    cases of microsoft.py
     classical/<case>/    cases of classical.py
+    drawn/<case>/        cases of drawn.py
     exporters/<model>/   models of exporters.py
     sizes/<network>/     networks of sizes.py
     ocr/<name>.png       pictures of text
@@ -20,6 +21,7 @@ import onnxruntime
 import tokenizers
 
 import classical
+import drawn
 import exporters
 import inputs
 import microsoft
@@ -128,6 +130,7 @@ def main(out):
     write_voice(out)
     microsoft.main(out / "microsoft")
     classical.main(out / "classical")
+    drawn.main(out / "drawn")
     exporters.main(out / "exporters")
     sizes.main(out / "sizes")
     write_pictures(

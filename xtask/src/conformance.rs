@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Only cases whose name contains this
     #[arg(long, default_value = "")]
     filter: String,
-    /// Only cases of this suite: node, simple, pytorch-converted, pytorch-operator, light, microsoft or classical
+    /// Only cases of this suite: node, simple, pytorch-converted, pytorch-operator, light, microsoft, classical or drawn
     #[arg(long)]
     suite: Option<String>,
     /// Leave sizes to run time
@@ -64,7 +64,7 @@ pub(crate) fn conformance(layout: &Layout, arguments: &Arguments) -> Result<()> 
             .map_err(|e| Error::Other(e.to_string()))?;
         fs::write(file, json).map_err(Error::io("write", file))?;
     }
-    print(&results);
+    print(&results, sizes);
     Ok(())
 }
 
@@ -94,15 +94,16 @@ impl Row<'_> {
             "reason": self.report.outcome.to_string(),
             "fixed_inputs": self.report.fixed,
             "constant": self.report.constant,
+            "fixed_extents": self.report.fixed_extents,
         })
     }
 }
 
-fn print(results: &[Row<'_>]) {
+fn print(results: &[Row<'_>], sizes: Sizes) {
     let mut table: BTreeMap<String, [usize; 2]> = BTreeMap::new();
     let (mut passed, mut failed, mut excluded) = (0, 0, 0);
-    let (mut fixed, mut constant) = (0, 0);
-    let listed = listed();
+    let (mut fixed, mut constant, mut extents) = (0, 0, 0);
+    let listed = listed(sizes);
     for row in results {
         let counts = table.entry(row.case.operator()).or_default();
         match (&row.report.outcome, listed.get(row.case.name.as_str())) {
@@ -111,6 +112,7 @@ fn print(results: &[Row<'_>]) {
                 counts[0] += 1;
                 fixed += usize::from(row.report.fixed);
                 constant += usize::from(row.report.constant);
+                extents += usize::from(row.report.fixed_extents);
             }
             (_, Some(_)) => excluded += 1,
             (outcome, None) => {
@@ -125,5 +127,8 @@ fn print(results: &[Row<'_>]) {
         println!("{operator:32} {passed:6} {failed:6}");
     }
     println!("passed with an input fixed at build: {fixed}; with all of them: {constant}");
+    if extents > 0 {
+        println!("passed with extents fixed at build that were to be run-time sizes: {extents}");
+    }
     println!("{passed} passed, {failed} failed, {excluded} excluded");
 }

@@ -3,6 +3,7 @@
 use super::expr::{Atom, Cmp, Cond, Dim, Term, VarId};
 use super::prove;
 use super::symbols::Symbols;
+use crate::DType;
 
 /// Bounds of an expression, both inclusive; they saturate at the ends of `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,6 +306,20 @@ impl<'a> Scope<'a> {
             };
         }
         sum
+    }
+
+    /// Whether all values of an expression are proved to be of an integer type, so that arithmetic on it, which
+    /// wraps, gives them. The ends of 64 bits stand for whatever lies beyond.
+    pub fn holds(&self, dtype: DType, a: &Dim) -> bool {
+        let bits = dtype.bits();
+        let (lo, hi) = match (dtype.is_signed_int(), bits) {
+            (true, 64) => (i64::MIN + 1, i64::MAX - 1),
+            (false, 63..) => (0, i64::MAX - 1),
+            (true, _) => (-1 << (bits - 1), (1 << (bits - 1)) - 1),
+            (false, _) => (0, (1 << bits) - 1),
+        };
+        let range = self.interval(a);
+        dtype.is_int() && range.lo >= lo && range.hi <= hi
     }
 
     fn atom_interval(&self, atom: &Atom) -> Interval {

@@ -314,6 +314,7 @@ impl Building<'_> {
             dims: dims.collect(),
             precision: model.precision,
             exceptions: !model.precision_for.is_empty(),
+            seed: import.seed.clone(),
             metadata: import.metadata.clone(),
             embedded: self.manifest.package.weights.embeds(import.weights.bytes),
         })

@@ -103,6 +103,8 @@ pub struct ModelSpec {
     pub precision: Precision,
     /// Whether some nodes have another precision.
     pub exceptions: bool,
+    /// The input that random numbers come from, if the model draws any.
+    pub seed: Option<String>,
     /// Names and values that the model file carries.
     pub metadata: Vec<(String, String)>,
     /// Whether the weights are within the executable.
@@ -170,6 +172,7 @@ pub(super) fn text(
         computed => model.dims.iter().any(|dim| dim.from_data),
         dims,
         divides,
+        seed => seed_field(model),
         metadata,
         embedded => model.embedded,
         weights => weights_file(&package.package, model),
@@ -219,6 +222,14 @@ fn ports(ports: &[PortSpec]) -> Result<Vec<Value>, EmitError> {
             ))
         })
         .collect()
+}
+
+/// The field of the input that random numbers come from.
+fn seed_field(model: &ModelSpec) -> Option<String> {
+    let seed = model.seed.as_deref()?;
+    let fields = field_names(model.inputs.iter().map(|port| port.name.as_str()));
+    let mut named = model.inputs.iter().zip(fields);
+    named.find(|(port, _)| port.name == seed).map(|(_, field)| field)
 }
 
 fn state(pairs: &[(PortSpec, PortSpec)]) -> Result<Vec<Value>, EmitError> {

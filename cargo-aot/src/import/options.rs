@@ -103,6 +103,8 @@ pub struct Imported {
     pub graph: Graph,
     /// What is odd about the model but does not keep it from working.
     pub warnings: Vec<String>,
+    /// The input that was added for random numbers to come from, if the model draws any.
+    pub seed: Option<String>,
     /// The model's own key-value metadata.
     pub metadata: BTreeMap<String, String>,
     /// Every file that was read, the model itself first.

@@ -191,7 +191,10 @@ impl<'p> Builder<'p> {
         let Typed { expr, dtype } = &self.exprs[id.index()];
         match expr {
             Expr::Coord(dim) => Some(dim.clone()),
-            Expr::Const(Scalar::Int(i)) if dtype.is_int() => Some((*i).into()),
+            // Of 64 bits without sign, what is negative stands for more than 2⁶³.
+            Expr::Const(Scalar::Int(i)) if dtype.is_int() && (*i >= 0 || dtype.is_signed_int()) => {
+                Some((*i).into())
+            }
             _ => None,
         }
     }
@@ -204,9 +207,10 @@ impl<'p> Builder<'p> {
     pub(super) fn unary(&mut self, op: UnaryOp, x: ExprId) -> ExprId {
         let dtype = if op.is_predicate() { DType::Bool } else { self.dtype(x) };
         if op == UnaryOp::Neg
-            && let Some(d) = self.as_dim(x)
+            && let Some(negative) = self.as_dim(x).map(|d| -&d)
+            && self.scope().holds(dtype, &negative)
         {
-            return self.push_dim(&-&d, dtype);
+            return self.push_dim(&negative, dtype);
         }
         self.push(Expr::Unary(op, x), dtype)
     }
@@ -235,7 +239,7 @@ impl<'p> Builder<'p> {
                 BinaryOp::Max => Some(scope.max(&x, &y)),
                 _ => None,
             };
-            if let Some(dim) = folded {
+            if let Some(dim) = folded.filter(|dim| scope.holds(dtype, dim)) {
                 return self.push_dim(&dim, dtype);
             }
             let decided = match op {
@@ -287,13 +291,9 @@ impl<'p> Builder<'p> {
         }
         if to.is_int()
             && let Some(dim) = self.as_dim(value)
+            && self.scope().holds(to, &dim)
         {
-            let bits = to.bits().min(63) - u32::from(to.is_signed_int() && to.bits() < 64);
-            let range = self.scope().interval(&dim);
-            let least = if to.is_signed_int() { -1i64 << bits } else { 0 };
-            if range.lo >= least && range.hi <= ((1u64 << bits) - 1) as i64 {
-                return self.push_dim(&dim, compute);
-            }
+            return self.push_dim(&dim, compute);
         }
         match *self.expr(value) {
             Expr::Const(c) if compute == to => return self.constant(c, to),

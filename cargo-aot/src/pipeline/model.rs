@@ -18,6 +18,8 @@ pub struct Prepared {
     pub imported: Graph,
     /// After the passes.
     pub graph: Graph,
+    /// The input that was added for random numbers to come from, if the model draws any.
+    pub seed: Option<String>,
     /// What is odd about the file.
     pub warnings: Vec<String>,
     /// The file's own key-value metadata.
@@ -33,6 +35,7 @@ pub fn prepare(manifest: &Manifest, model: &Model) -> Result<Prepared, ModelErro
     Ok(Prepared {
         imported: imported.graph,
         graph,
+        seed: imported.seed,
         warnings: imported.warnings,
         metadata: imported.metadata.into_iter().collect(),
         sources: imported.sources,

@@ -26,6 +26,8 @@ pub struct ImportArtifact {
     pub graph: Graph,
     /// The weights file with those bytes.
     pub weights: WeightsId,
+    /// The input that was added for random numbers to come from, if the model draws any.
+    pub seed: Option<String>,
     /// What is odd about the file.
     pub warnings: Vec<String>,
     /// The file's own key-value metadata.
@@ -121,6 +123,7 @@ impl Workshop<'_> {
             Ok::<_, ModelError>(ImportArtifact {
                 graph: prepared.graph.clone(),
                 weights: id.clone(),
+                seed: prepared.seed.clone(),
                 warnings: prepared.warnings.clone(),
                 metadata: prepared.metadata.clone(),
             })

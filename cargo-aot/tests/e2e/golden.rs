@@ -34,14 +34,15 @@ fn tagger() -> Vec<u8> {
         .file("/Scores|0 9 /embed/out.0 pooled", &[("labels", "a\n\"b\" `c`"), ("author", "tests")])
 }
 
-/// A state between an input and an output.
+/// A state between an input and an output, and random numbers.
 fn recurrent() -> Vec<u8> {
     Network::default()
         .input("h", "batch 3")
         .input("x", "batch 3")
         .node("Add", "h x", "sum")
         .node("Tanh", "sum", "hn")
-        .node("Relu", "sum", "y")
+        .node("RandomNormalLike", "sum", "noise")
+        .node("Mul", "sum noise", "y")
         .file("hn y", &[])
 }
 

@@ -4,6 +4,7 @@ mod attention;
 mod blocks;
 mod contractions;
 mod decoder;
+mod integers;
 mod loops;
 mod movement;
 mod packed;
@@ -103,6 +104,7 @@ pub fn all() -> Vec<Case> {
     contractions::all(&mut out);
     decoder::all(&mut out);
     loops::all(&mut out);
+    integers::all(&mut out);
     movement::all(&mut out);
     packed::all(&mut out);
     padding::all(&mut out);

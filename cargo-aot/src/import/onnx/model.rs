@@ -47,8 +47,9 @@ pub fn import(path: &Path, options: &ImportOptions) -> Result<Imported, ImportEr
         return Err(ImportError::Unknown { what: "dim", names: unknown, known });
     }
     outputs::compare(&graph, &importer.builder, &found, &mut warnings);
+    let seed = importer.builder.seed_input().map(str::to_owned);
     let graph = importer.finish(found)?;
-    Ok(Imported { graph, warnings, metadata: metadata(&model), sources: files.paths })
+    Ok(Imported { graph, seed, warnings, metadata: metadata(&model), sources: files.paths })
 }
 
 /// What is said of sizes that data gives.

@@ -5,6 +5,7 @@
 //! | input | elements | shape |
 //! |---|---|---|
 //! | [`x`](Inputs::x) | `f32` | `[batch, 3]` |
+//! | [`seed`](Inputs::seed) | `i64` | `[]` |
 //!
 //! | output | elements | shape |
 //! |---|---|---|
@@ -16,6 +17,9 @@
 //! | kept from run to run | elements | shape |
 //! |---|---|---|
 //! | `hn` as `h` | `f32` | `[batch, 3]` |
+//!
+//! The model draws random numbers. They are a function of [`seed`](Inputs::seed), an input that its file
+//! does not have: runs with the same seed draw the same numbers, on every device.
 //!
 //! The shapes of inputs choose the sizes of dims. Memory is planned for buckets of sizes; a run uses
 //! the smallest that its sizes fit.
@@ -34,6 +38,7 @@
 //! let model = Recurrent::load(&device)?;
 //! let outputs = model.run(Inputs {
 //!     x: aot_runtime::Tensor::<f32, 2>::zeros([1, 3])?.into(),
+//!     seed: aot_runtime::Tensor::<i64, 0>::zeros([])?.into(),
 //! })?;
 //! println!("{:?}", outputs.y.shape());
 //! # Ok(())
@@ -48,6 +53,8 @@
 pub struct Inputs<'a> {
     /// `x`, of shape `[batch, 3]`.
     pub x: aot_runtime::Input<'a, f32, 2>,
+    /// `seed`, of shape `[]`.
+    pub seed: aot_runtime::Input<'a, i64, 0>,
 }
 
 /// What a run gives, on the host.
@@ -212,8 +219,8 @@ impl Recurrent {
 }
 
 impl Inputs<'_> {
-    fn erase(&self) -> [aot_runtime::InputRef<'_>; 1] {
-        [self.x.erase()]
+    fn erase(&self) -> [aot_runtime::InputRef<'_>; 2] {
+        [self.x.erase(), self.seed.erase()]
     }
 }
 
@@ -237,6 +244,12 @@ impl aot_runtime::Model for Recurrent {
                 field: "x",
                 dtype: aot_runtime::DType::F32,
                 shape: &["batch", "3"],
+            },
+            aot_runtime::PortMeta {
+                name: "seed",
+                field: "seed",
+                dtype: aot_runtime::DType::I64,
+                shape: &[],
             },
         ],
         outputs: &[

@@ -6,11 +6,13 @@ mod emit;
 mod index;
 mod movement;
 mod pointwise;
+mod random;
 mod reduce;
 mod repeat;
 mod sizes;
 mod tensors;
 
 pub(super) use branch::Branch;
+pub(super) use random::Seed;
 pub(super) use sizes::{DataSizes, Element, Most, element_name};
 pub(super) use tensors::{Builder, OpError, OpResult, Tensor, unsupported, wrong};

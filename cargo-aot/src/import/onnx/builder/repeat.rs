@@ -15,6 +15,8 @@ pub(super) struct Frame {
     pub(super) graph: Graph,
     /// Tells it from all others.
     pub(super) number: u32,
+    /// The iteration of the loop whose body it is.
+    pub(super) iteration: Option<SymId>,
     /// Values of this graph that stand for tensors of other graphs, or for known elements.
     pub(super) values: HashMap<Tensor, ValueId>,
     /// Operands of the body from the graph around it, in the order of its inputs.
@@ -70,7 +72,8 @@ impl Builder {
         self.frames += 1;
         let mut graph = Graph::new(name);
         graph.symbols = self.frame.graph.symbols.clone();
-        let inner = Frame { graph, number: self.frames, ..Frame::default() };
+        let inner =
+            Frame { graph, number: self.frames, iteration: Some(iteration), ..Frame::default() };
         let outer = std::mem::replace(&mut self.frame, inner);
         self.outer.push(outer);
         let carried = initial.iter().map(|&t| {

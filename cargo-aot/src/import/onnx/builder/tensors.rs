@@ -85,6 +85,10 @@ pub(in super::super) struct Builder {
     entries: Vec<Entry>,
     scalars: HashMap<(DType, u64), Tensor>,
     pub(super) data_sizes: DataSizes,
+    /// The input that random numbers come from, once there is one.
+    pub(super) seed: Option<Tensor>,
+    /// How often random numbers have been drawn from it.
+    pub(super) drawings: u64,
     /// Name of the model's node that nodes are made for.
     pub(in super::super) node: String,
 }
@@ -101,6 +105,8 @@ impl Builder {
             entries: Vec::new(),
             scalars: HashMap::new(),
             data_sizes,
+            seed: None,
+            drawings: 0,
             node: String::new(),
         }
     }
@@ -182,6 +188,21 @@ impl Builder {
         let t = self.of_value(value);
         self.entries[t.0 as usize].name = Some(name.to_owned());
         t
+    }
+
+    /// Adds a scalar input to the outermost graph.
+    pub(super) fn outermost_input(&mut self, name: &str, dtype: DType) -> Tensor {
+        let graph = &mut self.outer.first_mut().unwrap_or(&mut self.frame).graph;
+        let value = graph.add_input(name, dtype, Vec::new());
+        self.push(Entry {
+            dtype,
+            shape: Vec::new(),
+            known: Known::No,
+            constant: None,
+            value: Some((0, value)),
+            name: Some(name.to_owned()),
+            made_of: Vec::new(),
+        })
     }
 
     /// Adds a stored tensor; it becomes part of the graph when something reads it as data.
@@ -358,6 +379,11 @@ impl Builder {
             self.frame.graph.set_name(value, name.clone());
         }
         Ok(value)
+    }
+
+    /// The name that a tensor was given.
+    pub(super) fn given_name(&self, t: Tensor) -> Option<&str> {
+        self.entry(t).name.as_deref()
     }
 
     /// The model's name for a tensor, or that of the current node.

@@ -347,11 +347,9 @@ fn int_binary(op: BinaryOp, a: &Dim, b: &Dim, dtype: DType, scope: &Scope<'_>) -
             },
         },
     };
-    let narrow = dtype.bits() <= 32;
-    if narrow && out.as_const().is_some_and(|v| i32::try_from(v).is_err()) {
-        return None;
-    }
-    Some(Elem::Int(out))
+    // What wraps is left to the type's own arithmetic.
+    let wraps = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Pow);
+    (!wraps || scope.holds(dtype, &out)).then_some(Elem::Int(out))
 }
 
 fn bool_binary(op: BinaryOp, a: &Cond, b: &Cond) -> Option<Elem> {

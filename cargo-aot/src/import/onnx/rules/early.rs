@@ -31,7 +31,7 @@ pub(super) const RULES: &[Entry] = &[
         false => unsupported("is_test is 0, which trains; export the model for inference"),
     }),
     onnx("Dropout", |c| match c.flag("is_test", false) {
-        true => later(c, elementwise::RULES, "Dropout"),
+        true => later(c, super::random::RULES, "Dropout"),
         false => unsupported("is_test is 0, which trains; export the model for inference"),
     }),
     onnx("PRelu", |c| {

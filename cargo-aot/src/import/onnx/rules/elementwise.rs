@@ -1,6 +1,6 @@
 //! Functions of single elements, comparisons, conversions.
 
-use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{OpResult, Tensor, wrong};
 use super::super::call::Call;
 use super::table::{Entry, onnx, since};
 use aot_ir::DType;
@@ -71,7 +71,6 @@ pub(super) const RULES: &[Entry] = &[
     }),
     onnx("Clip", clip),
     since(11, "Clip", clip_inputs),
-    onnx("Dropout", dropout),
 ];
 
 fn unary(c: &mut Call<'_>, op: UnaryOp) -> OpResult<Vec<Tensor>> {
@@ -226,22 +225,4 @@ fn clip_inputs(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         x = c.binary(BinaryOp::Min, x, high)?;
     }
     Ok(vec![x])
-}
-
-/// Does nothing at inference, nor where the ratio is 0; the mask is all true then.
-fn dropout(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
-    let x = c.x(0)?;
-    if let Some(training) = c.opt(2)
-        && c.uniform(training) != Some(0.0)
-        && c.opt(1).and_then(|ratio| c.uniform(ratio)) != Some(0.0)
-    {
-        return unsupported(
-            "dropout that may drop draws random numbers; export the model for inference",
-        );
-    }
-    let dtype = if c.opset < 10 { c.dtype(x) } else { DType::Bool };
-    let one = c.scalar(1.0, dtype);
-    let shape = c.shape(x).to_vec();
-    let mask = c.expand(one, &shape)?;
-    Ok(vec![x, mask])
 }

@@ -22,6 +22,7 @@ mod norm;
 mod pool_indices;
 mod pooling;
 mod quantized;
+mod random;
 mod recurrent;
 mod recurrent_cell;
 mod recurrent_weights;
@@ -36,5 +37,6 @@ mod slicing;
 mod suppression;
 mod table;
 mod trees;
+mod twister;
 
 pub(super) use table::{LATEST_CLASSICAL, LATEST_OPSET, find, listed};

@@ -67,6 +67,7 @@ const FAMILIES: &[&[Entry]] = &[
     super::ngrams::RULES,
     super::norm::RULES,
     super::pooling::RULES,
+    super::random::RULES,
     super::recurrent::RULES,
     super::reduction::RULES,
     super::regions::RULES,

@@ -1,6 +1,7 @@
 //! Shape arithmetic and index tensors that vanish.
 
 use super::make::*;
+use aot_ir::exec::{Executor, Tensor};
 
 #[test]
 fn a_shape_chain_becomes_a_reshape() {
@@ -169,4 +170,25 @@ fn dims_that_may_differ_are_guarded() {
     let imported = import_ok(&model, "a=2..9 b=2..9");
     assert_eq!(imported.graph.guards.len(), 1);
     assert_eq!(imported.graph.guards[0].node, "the Add");
+}
+
+#[test]
+fn integers_wrap_as_their_type_does() {
+    let (a, b) = (i64::MAX - 3, 0x9e37_79b9_7f4a_7c15_u64.cast_signed());
+    let stored = vec![ints("a", &[1], &[a]), ints("b", &[1], &[b]), ints("one", &[], &[1])];
+    let nodes = vec![
+        node("Shape", "x", "n"),
+        node("Mul", "n b", "product"),
+        node("Add", "n a", "sum"),
+        node("Mul", "a b", "constant"),
+        node("Concat", "product sum constant", "y").int("axis", 0),
+    ];
+    let inputs = vec![value("x", F32, "n")];
+    let imported = import_ok(&model(17, inputs, stored, nodes, "y"), "n=1..64");
+    for n in [1, 5, 64_i64] {
+        let x = Tensor::from_vec(vec![n as usize], vec![0f32; n as usize]).unwrap();
+        let y = Executor::new(&imported.graph).unwrap().run(&[x]).unwrap();
+        let expected = [n.wrapping_mul(b), n.wrapping_add(a), a.wrapping_mul(b)];
+        assert_eq!(y[0].to_i64(), expected, "n = {n}");
+    }
 }
