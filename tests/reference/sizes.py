@@ -142,7 +142,49 @@ NETWORKS = [
      product = MatMul(square, hot)
      """,
      [(dict(n=1), 0), (dict(n=1), 1), (dict(n=6), 0), (dict(n=6), 7)]),
+    ("scaled",
+     "(float[n, 2, 5, 8] x, int64 limit)"
+     " => (float[n, 2, a, b] nearest, float[n, 2, c, d] linear, float[n, 2, e, f] cubic, float[n, 2, g, h] aligned,"
+     " float[n, 2, i, j] smooth, float sum)",
+     """
+     tenth = Constant<value_float = 0.1>()
+     number = Cast<to = 1>(limit)
+     factor = Mul(number, tenth)
+     half = Constant<value_float = 0.55>()
+     other = Mul(factor, half)
+     first = Constant<value_ints = [0]>()
+     ones = Constant<value_floats = [1.0, 1.0]>()
+     tall = Unsqueeze(factor, first)
+     broad = Unsqueeze(other, first)
+     scales = Concat<axis = 0>(ones, tall, broad)
+     nearest = Resize<mode = "nearest">(x, , scales)
+     linear = Resize<mode = "linear">(x, , scales)
+     cubic = Resize<mode = "cubic", exclude_outside = 1, coordinate_transformation_mode = "asymmetric">(x, , scales)
+     aligned = Resize<mode = "linear", coordinate_transformation_mode = "align_corners">(x, , scales)
+     smooth = Resize<mode = "linear", antialias = 1>(x, , scales)
+     sum = ReduceSum<keepdims = 0>(linear)
+     """,
+     [(dict(n=1), 4), (dict(n=1), 10), (dict(n=2), 17), (dict(n=2), 36)]),
+    ("scaled_along_axes",
+     "(float[n, 5, 6] x, int64 limit) => (float[n, a, 6] up, float[n, b, c] kept, float[n, d, e] within)",
+     """
+     quarter = Constant<value_float = 0.25>()
+     number = Cast<to = 1>(limit)
+     factor = Mul(number, quarter)
+     first = Constant<value_ints = [0]>()
+     scales = Unsqueeze(factor, first)
+     up = Resize<mode = "linear", axes = [1], coordinate_transformation_mode = "half_pixel_symmetric">(x, , scales)
+     size = Unsqueeze(limit, first)
+     seven = Constant<value_ints = [7]>()
+     sizes = Concat<axis = 0>(size, seven)
+     kept = Resize<mode = "linear", axes = [1, 2], keep_aspect_ratio_policy = "not_smaller">(x, , , sizes)
+     within = Resize<mode = "linear", axes = [1, 2], keep_aspect_ratio_policy = "not_larger">(x, , , sizes)
+     """,
+     [(dict(n=1), 2), (dict(n=2), 4), (dict(n=2), 13)]),
 ]
+
+# What is not of opset 17.
+OPSETS = {"scaled": 18, "scaled_along_axes": 18}
 
 RNG = np.random.default_rng(23)
 INITIALIZERS = {
@@ -154,7 +196,7 @@ INITIALIZERS = {
 
 def network(name, interface, body):
     """A model from ONNX's text form; initializers are those of `INITIALIZERS` that it reads."""
-    text = f'<ir_version: 8, opset_import: ["" : 17]> {name} {interface} {{ {body} }}'
+    text = f'<ir_version: 8, opset_import: ["" : {OPSETS.get(name, 17)}]> {name} {interface} {{ {body} }}'
     model = parser.parse_model(text)
     read = {i for node in model.graph.node for i in node.input}
     stored = [onnx.numpy_helper.from_array(x, n) for n, x in INITIALIZERS.items() if n in read]

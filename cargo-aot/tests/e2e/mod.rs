@@ -6,6 +6,7 @@
 mod app;
 mod events;
 mod golden;
+mod images;
 mod interrupted;
 mod misuse;
 mod network;

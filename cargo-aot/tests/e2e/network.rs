@@ -9,6 +9,7 @@ use super::proto::{
 
 const F32: i32 = 1;
 const I64: i32 = 7;
+const U8: i32 = 2;
 
 /// A model in the making.
 #[derive(Debug, Default)]
@@ -23,6 +24,11 @@ impl Network {
     /// An input of 64-bit integers.
     pub(super) fn integers(self, name: &str, dims: &str) -> Self {
         self.typed_input(name, I64, dims)
+    }
+
+    /// An input of bytes.
+    pub(super) fn bytes(self, name: &str, dims: &str) -> Self {
+        self.typed_input(name, U8, dims)
     }
 
     fn typed_input(mut self, name: &str, elem_type: i32, dims: &str) -> Self {

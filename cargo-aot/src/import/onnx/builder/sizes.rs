@@ -83,6 +83,28 @@ impl Builder {
         if !self.dtype(t).is_int() {
             return wrong(format!("{what} has to be integers"));
         }
+        Ok(self.pick_elements(t, what)?.into_iter().map(Element::Data).collect())
+    }
+
+    /// The elements of a tensor of rank 0 or 1, each of rank 0, known where they are; `what` it is goes into errors.
+    pub(in super::super) fn scalars(&mut self, t: Tensor, what: &str) -> OpResult<Vec<Tensor>> {
+        let dtype = self.dtype(t);
+        if let Some(list) = self.content(t).as_ref().and_then(|content| content.list()) {
+            let known = list.iter().map(|elem| {
+                let body = Body::List(vec![elem.clone()]);
+                self.known(dtype, Content { shape: Vec::new(), body })
+            });
+            return Ok(known.collect());
+        }
+        let mut out = Vec::new();
+        for part in self.made_of(t).to_vec() {
+            out.extend(self.scalars(part, what)?);
+        }
+        if out.is_empty() { self.pick_elements(t, what) } else { Ok(out) }
+    }
+
+    /// The elements of a tensor of rank 0 or 1, each of rank 0, of which nothing is known.
+    fn pick_elements(&mut self, t: Tensor, what: &str) -> OpResult<Vec<Tensor>> {
         let count = match self.shape(t) {
             [] => 1,
             [n] => match n.as_const() {
@@ -94,7 +116,7 @@ impl Builder {
             },
             _ => return wrong(format!("{what} has to be a vector")),
         };
-        (0..count as usize).map(|i| self.pick_element(t, i).map(Element::Data)).collect()
+        (0..count as usize).map(|i| self.pick_element(t, i)).collect()
     }
 
     /// An element of a vector as a tensor of rank 0, the same one every time.

@@ -30,6 +30,7 @@ mod reduction;
 mod regions;
 mod resample;
 mod resize;
+mod resize_by_data;
 mod selection;
 mod shape;
 mod signal;

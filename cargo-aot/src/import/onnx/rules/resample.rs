@@ -1,5 +1,5 @@
-//! Resizing through matrices of weights, one axis after the other: with a filter that widens where
-//! the result is smaller (antialias), and of a region that is data (crop and resize).
+//! Resizing one axis after the other: through matrices of weights, with a filter that widens where the result is
+//! smaller (antialias), or of a region that is data (crop and resize).
 
 use super::super::builder::{OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
@@ -13,19 +13,43 @@ use aot_ir::{DType, Dim, Op};
 pub(super) struct Resampled {
     pub(super) axis: usize,
     pub(super) size: Dim,
-    /// `size / extent` where it is not exactly that.
-    pub(super) scale: Option<f64>,
+    pub(super) factor: Factor,
+}
+
+/// By how much an axis grows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Factor {
+    /// `size / extent`.
+    Exact,
+    /// So much.
+    Given(f64),
+    /// Data: a scalar `F32`.
+    Data(Tensor),
+}
+
+impl Resampled {
+    /// The factor as a scalar `F32`.
+    pub(super) fn scale(&self, c: &mut Call<'_>, extent: &Dim) -> OpResult {
+        match self.factor {
+            Factor::Given(scale) => Ok(c.scalar(scale, DType::F32)),
+            Factor::Data(scale) => Ok(scale),
+            Factor::Exact => {
+                let (to, from) = (number(c, &self.size)?, number(c, extent)?);
+                c.quotient(to, from)
+            }
+        }
+    }
 }
 
 /// A filter of distances in elements.
 #[derive(Clone, Copy)]
-enum Filter {
+pub(super) enum Filter {
     Linear,
     Cubic(f64),
 }
 
 impl Filter {
-    fn of(mode: ResizeMode) -> OpResult<Self> {
+    pub(super) fn of(mode: ResizeMode) -> OpResult<Self> {
         match mode {
             ResizeMode::Linear => Ok(Self::Linear),
             ResizeMode::Cubic(a) => Ok(Self::Cubic(a.as_f64())),
@@ -34,7 +58,7 @@ impl Filter {
     }
 
     /// Distance from which on weights are 0.
-    fn reach(self) -> i64 {
+    pub(super) fn reach(self) -> i64 {
         match self {
             Self::Linear => 1,
             Self::Cubic(_) => 2,
@@ -42,7 +66,7 @@ impl Filter {
     }
 
     /// Weights of distances that are not negative.
-    fn weigh(self, c: &mut Call<'_>, distance: Tensor) -> OpResult {
+    pub(super) fn weigh(self, c: &mut Call<'_>, distance: Tensor) -> OpResult {
         match self {
             Self::Linear => {
                 let one = c.scalar_like(1.0, distance);
@@ -72,7 +96,7 @@ fn polynomial(c: &mut Call<'_>, x: Tensor, coefficients: [f64; 4]) -> OpResult {
 }
 
 /// An extent as a scalar `F32`.
-fn number(c: &mut Call<'_>, d: &Dim) -> OpResult {
+pub(super) fn number(c: &mut Call<'_>, d: &Dim) -> OpResult {
     let t = c.dims(std::slice::from_ref(d));
     let t = c.reshape(t, &[])?;
     c.cast(t, DType::F32)
@@ -93,19 +117,16 @@ pub(super) fn antialias(
     let mut y = c.cast(x, wide(dtype))?;
     for along in axes {
         let extent = c.shape(y)[along.axis].clone();
-        let scale = match along.scale {
-            Some(scale) => c.scalar(scale, DType::F32),
-            None => {
-                let (to, from) = (number(c, &along.size)?, number(c, &extent)?);
-                c.quotient(to, from)?
-            }
-        };
+        let scale = along.scale(c, &extent)?;
         let at = position(c, along, &extent, scale, map)?;
         let shrink = c.with(BinaryOp::Min, scale, 1.0)?;
         // Every element within reach of an edge: ceil(reach / scale), and one for the fraction.
-        let margin = match along.scale {
-            Some(scale) => Dim::from((filter.reach() as f64 / scale.min(1.0)).ceil() as i64),
-            None => {
+        let margin = match along.factor {
+            Factor::Given(scale) => {
+                Dim::from((filter.reach() as f64 / scale.min(1.0)).ceil() as i64)
+            }
+            // What data gives is no less than size / extent.
+            Factor::Exact | Factor::Data(_) => {
                 let scope = c.scope();
                 let wide = scope.ceil_div(&extent.scaled(filter.reach()), &along.size);
                 scope.max(&wide, &filter.reach().into())
@@ -118,12 +139,12 @@ pub(super) fn antialias(
 }
 
 /// Floats that are computed in.
-fn wide(dtype: DType) -> DType {
+pub(super) fn wide(dtype: DType) -> DType {
     if dtype == DType::F64 { dtype } else { DType::F32 }
 }
 
 /// Back to the operand's type: integers rounded and saturated.
-fn narrow(c: &mut Call<'_>, y: Tensor, dtype: DType) -> OpResult {
+pub(super) fn narrow(c: &mut Call<'_>, y: Tensor, dtype: DType) -> OpResult {
     let y = if dtype.is_float() { y } else { c.unary(UnaryOp::Round, y)? };
     c.cast(y, dtype)
 }
@@ -176,7 +197,7 @@ impl Weights {
 }
 
 /// Where the elements of the result lie in the operand: `[size, 1]`.
-fn position(
+pub(super) fn position(
     c: &mut Call<'_>,
     along: &Resampled,
     extent: &Dim,
@@ -300,7 +321,7 @@ pub(super) fn crop(
     c.select(outside, fill, y)
 }
 
-fn rounded(c: &mut Call<'_>, at: Tensor, rounding: NearestRounding) -> OpResult {
+pub(super) fn rounded(c: &mut Call<'_>, at: Tensor, rounding: NearestRounding) -> OpResult {
     match rounding {
         NearestRounding::Floor => c.unary(UnaryOp::Floor, at),
         NearestRounding::Ceil => c.unary(UnaryOp::Ceil, at),

@@ -1,18 +1,22 @@
 //! Resize and its predecessors.
 
-use super::super::builder::{Most, OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{Element, Most, OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use super::super::known::Elem;
-use super::resample::{self, Resampled};
+use super::resample::{self, Factor, Resampled, number};
+use super::resize_by_data::by_data;
 use super::table::{Entry, onnx, since};
 use aot_ir::dim::Cmp;
-use aot_ir::op::{CoordinateMap, NearestRounding, ResizeAttrs, ResizeMode};
-use aot_ir::{Dim, Op, Scalar};
+use aot_ir::op::{BinaryOp, CoordinateMap, NearestRounding, ResizeAttrs, ResizeMode, UnaryOp};
+use aot_ir::{DType, Dim, Op, Scalar};
 
 pub(super) const RULES: &[Entry] = &[
     onnx("Upsample", |c| {
         let scales = match c.floats_attr("scales") {
-            Some(scales) => scales.iter().map(|&s| Elem::Float(s.into())).collect(),
+            Some(scales) => {
+                let all: Vec<Elem> = scales.iter().map(|&s| Elem::Float(s.into())).collect();
+                all.into_iter().map(Scale::Known).collect()
+            }
             None => scales_input(c, 1)?,
         };
         scaled(c, scales, CoordinateMap::Asymmetric, NearestRounding::Floor)
@@ -24,43 +28,73 @@ pub(super) const RULES: &[Entry] = &[
     since(11, "Resize", resize),
 ];
 
-/// The factors, which may be quotients of run-time sizes.
-fn scales_input(c: &mut Call<'_>, n: usize) -> OpResult<Vec<Elem>> {
-    let Some(t) = c.opt(n) else { return wrong("scales are missing") };
-    match c.content(t).as_ref().and_then(|content| content.list()) {
-        Some(list) => Ok(list.to_vec()),
-        None => super::super::call::depends("the scales of a resize"),
-    }
+/// A factor as the model has it.
+enum Scale {
+    /// A number, or a quotient of run-time sizes.
+    Known(Elem),
+    /// Data, of rank 0.
+    Data(Tensor),
 }
 
-/// Result extents of factors: `floor(extent · factor)`.
-fn extents(c: &Call<'_>, shape: &[Dim], scales: &[Elem]) -> OpResult<Vec<(Dim, Option<Scalar>)>> {
-    if shape.len() != scales.len() {
-        return wrong(format!("{} scales for rank {}", scales.len(), shape.len()));
+/// The factors.
+fn scales_input(c: &mut Call<'_>, n: usize) -> OpResult<Vec<Scale>> {
+    let Some(t) = c.opt(n) else { return wrong("scales are missing") };
+    let scalars = c.scalars(t, "the scales of a resize")?;
+    let scales = scalars.into_iter().map(|t| {
+        let content = c.content(t);
+        match content.as_ref().and_then(|content| content.list()) {
+            Some([elem]) => Scale::Known(elem.clone()),
+            _ => Scale::Data(t),
+        }
+    });
+    Ok(scales.collect())
+}
+
+/// Result extents of factors: `floor(extent · factor)`. An extent that data gives goes by the output's axis.
+fn extents(c: &mut Call<'_>, axes: &[usize], scales: &[Scale]) -> OpResult<Vec<(Dim, Factor)>> {
+    if axes.len() != scales.len() {
+        return wrong(format!("{} scales for {} axes", scales.len(), axes.len()));
     }
-    let scope = c.scope();
-    let mut out = Vec::new();
-    for (extent, scale) in shape.iter().zip(scales) {
-        out.push(match scale {
-            Elem::Ratio(a, b) => (scope.floor_div(&(extent * a), b), None),
-            Elem::Float(f) if *f > 0.0 && f.is_finite() => {
-                let given = Some(Scalar::Float(*f));
-                match (extent.as_const(), small_ratio(*f)) {
-                    (Some(n), _) => {
-                        // The product in f32, as the reference does it.
-                        let size = (n as f64 * f).floor();
-                        (Dim::from(size as i64), given)
-                    }
-                    (None, Some((a, b))) => (scope.floor_div(&extent.scaled(a), &b.into()), given),
-                    (None, None) => {
-                        return unsupported(format!("scale {f} over a run-time size"));
-                    }
-                }
+    let shape = c.shape(c.x(0)?).to_vec();
+    let mut sizes = Vec::new();
+    let mut factors = Vec::new();
+    for (&axis, scale) in axes.iter().zip(scales) {
+        let extent = &shape[axis];
+        let (size, factor) = match scale {
+            Scale::Data(t) => {
+                let factor = c.cast(*t, DType::F32)?;
+                let size = number(c, extent)?;
+                let size = c.product(size, factor)?;
+                let size = c.unary(UnaryOp::Floor, size)?;
+                (Element::Data(c.cast(size, DType::I64)?), Factor::Data(factor))
             }
-            other => return wrong(format!("scale {other:?} is not positive")),
-        });
+            Scale::Known(elem) => {
+                let (size, factor) = known_extent(c, extent, elem)?;
+                (Element::Known(size), factor)
+            }
+        };
+        sizes.push(size);
+        factors.push(factor);
     }
-    Ok(out)
+    let names: Vec<String> = axes.iter().map(|&axis| c.extent_name(&c.output(0), axis)).collect();
+    let sizes = c.sizes(&sizes, 1, &Most::Unknown, &names)?;
+    Ok(sizes.into_iter().zip(factors).collect())
+}
+
+fn known_extent(c: &Call<'_>, extent: &Dim, scale: &Elem) -> OpResult<(Dim, Factor)> {
+    let scope = c.scope();
+    Ok(match scale {
+        Elem::Ratio(a, b) => (scope.floor_div(&(extent * a), b), Factor::Exact),
+        Elem::Float(f) if *f > 0.0 && f.is_finite() => {
+            let given = Factor::Given(*f);
+            match (extent.as_const(), small_ratio(*f)) {
+                (Some(n), _) => (Dim::from((n as f64 * f).floor() as i64), given),
+                (None, Some((a, b))) => (scope.floor_div(&extent.scaled(a), &b.into()), given),
+                (None, None) => return unsupported(format!("scale {f} over a run-time size")),
+            }
+        }
+        other => return wrong(format!("scale {other:?} is not positive")),
+    })
 }
 
 /// A factor as a fraction of small numbers, if it is exactly (in f32) one.
@@ -82,15 +116,49 @@ fn mode(c: &Call<'_>, nearest: NearestRounding) -> OpResult<ResizeMode> {
 
 fn scaled(
     c: &mut Call<'_>,
-    scales: Vec<Elem>,
+    scales: Vec<Scale>,
     coordinates: CoordinateMap,
     nearest: NearestRounding,
 ) -> OpResult<Vec<Tensor>> {
-    let x = c.x(0)?;
+    let axes: Vec<usize> = (0..c.rank(c.x(0)?)).collect();
+    let all = extents(c, &axes, &scales)?;
     let mode = mode(c, nearest)?;
-    let (sizes, scales) = extents(c, c.shape(x), &scales)?.into_iter().unzip();
-    let attrs = ResizeAttrs { mode, coordinates, sizes, scales, exclude_outside: false };
-    Ok(vec![c.op(Op::Resize(attrs), &[x])?])
+    Ok(vec![sampled(c, all, mode, coordinates, false)?])
+}
+
+/// The first input, each axis resized.
+fn sampled(
+    c: &mut Call<'_>,
+    all: Vec<(Dim, Factor)>,
+    mode: ResizeMode,
+    coordinates: CoordinateMap,
+    exclude_outside: bool,
+) -> OpResult {
+    let x = c.x(0)?;
+    let mut from_data = Vec::new();
+    let (mut sizes, mut scales) = (Vec::new(), Vec::new());
+    let shape = c.shape(x).to_vec();
+    for (axis, ((size, factor), extent)) in all.into_iter().zip(&shape).enumerate() {
+        let (size, scale) = match factor {
+            Factor::Exact => (size, None),
+            Factor::Given(scale) => (size, Some(Scalar::Float(scale))),
+            Factor::Data(_) => {
+                from_data.push(Resampled { axis, size, factor });
+                (extent.clone(), Some(Scalar::Float(1.0)))
+            }
+        };
+        sizes.push(size);
+        scales.push(scale);
+    }
+    let mut y = x;
+    if from_data.is_empty() || sizes != shape {
+        let attrs = ResizeAttrs { mode, coordinates, sizes, scales, exclude_outside };
+        y = c.op(Op::Resize(attrs), &[x])?;
+    }
+    match from_data.is_empty() {
+        true => Ok(y),
+        false => by_data(c, y, &from_data, mode, coordinates, exclude_outside),
+    }
 }
 
 fn resize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
@@ -121,12 +189,11 @@ fn resize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let given = |t: Option<Tensor>, c: &Call<'_>| {
         t.is_some_and(|t| !c.shape(t).first().is_some_and(|d| d.is(0)))
     };
-    let mut all: Vec<(Dim, Option<Scalar>)> =
-        shape.iter().map(|d| (d.clone(), Some(Scalar::Float(1.0)))).collect();
-    let part: Vec<Dim> = axes.iter().map(|&a| shape[a].clone()).collect();
+    let mut all: Vec<(Dim, Factor)> =
+        shape.iter().map(|d| (d.clone(), Factor::Given(1.0))).collect();
     if given(c.opt(2), c) {
         let scales = scales_input(c, 2)?;
-        let found = extents(c, &part, &scales)?;
+        let found = extents(c, &axes, &scales)?;
         axes.iter().zip(found).for_each(|(&a, found)| all[a] = found);
     } else {
         let Some(sizes) = c.input_sizes(3, "the sizes of Resize", 1, &Most::Unknown)? else {
@@ -135,20 +202,16 @@ fn resize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
         if sizes.len() != axes.len() {
             return wrong(format!("{} sizes for {} axes", sizes.len(), axes.len()));
         }
-        let kept = keep_aspect(c, &part, &sizes)?;
-        for (i, &axis) in axes.iter().enumerate() {
-            all[axis] = match &kept {
-                Some((sizes, scale)) => (sizes[i].clone(), Some(*scale)),
-                None => (sizes[i].clone(), None),
-            };
-        }
+        let kept = keep_aspect(c, &axes, &sizes)?;
+        let stretched = || sizes.iter().map(|size| (size.clone(), Factor::Exact)).collect();
+        let found: Vec<(Dim, Factor)> = kept.unwrap_or_else(stretched);
+        axes.iter().zip(found).for_each(|(&a, found)| all[a] = found);
     }
     let exclude_outside = c.flag("exclude_outside", false);
     let mode = mode(c, nearest)?;
-    let resampled = |all: &[(Dim, Option<Scalar>)], axis: usize| Resampled {
-        axis,
-        size: all[axis].0.clone(),
-        scale: all[axis].1.map(Scalar::as_f64),
+    let resampled = |all: &[(Dim, Factor)], axis: usize| {
+        let (size, factor) = all[axis].clone();
+        Resampled { axis, size, factor }
     };
     if c.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" {
         let axes: Vec<Resampled> = axes.iter().map(|&axis| resampled(&all, axis)).collect();
@@ -158,21 +221,20 @@ fn resize(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     if c.flag("antialias", false) {
         for (axis, extent) in shape.iter().enumerate() {
             let along = resampled(&all, axis);
-            let grows = match along.scale {
-                Some(scale) => scale >= 1.0,
-                None => c.scope().decide(Cmp::Le, extent, &along.size) == Some(true),
+            let grows = match along.factor {
+                Factor::Given(scale) => scale >= 1.0,
+                Factor::Exact => c.scope().decide(Cmp::Le, extent, &along.size) == Some(true),
+                Factor::Data(_) => false,
             };
             if !grows {
-                all[axis] = (extent.clone(), Some(Scalar::Float(1.0)));
+                all[axis] = (extent.clone(), Factor::Given(1.0));
                 smaller.push(along);
             }
         }
     }
     let mut y = x;
     if smaller.is_empty() || all.iter().zip(&shape).any(|((size, _), extent)| size != extent) {
-        let (sizes, scales) = all.into_iter().unzip();
-        let attrs = ResizeAttrs { mode, coordinates, sizes, scales, exclude_outside };
-        y = c.op(Op::Resize(attrs), &[x])?;
+        y = sampled(c, all, mode, coordinates, exclude_outside)?;
     }
     if !smaller.is_empty() {
         y = resample::antialias(c, y, &smaller, mode, coordinates, exclude_outside)?;
@@ -210,28 +272,63 @@ fn crop(
     resample::crop(c, x, &kept, (&starts, &ends), mode, exclude_outside, extrapolation)
 }
 
-/// Sizes and factor where one factor for all axes is asked for.
-fn keep_aspect(c: &Call<'_>, shape: &[Dim], sizes: &[Dim]) -> OpResult<Option<(Vec<Dim>, Scalar)>> {
+/// Sizes and factors where one factor for all axes is asked for.
+fn keep_aspect(
+    c: &mut Call<'_>,
+    axes: &[usize],
+    sizes: &[Dim],
+) -> OpResult<Option<Vec<(Dim, Factor)>>> {
     let larger = match c.text("keep_aspect_ratio_policy", "stretch").as_str() {
         "stretch" => return Ok(None),
         "not_larger" => false,
         "not_smaller" => true,
         other => return wrong(format!("keep_aspect_ratio_policy is `{other}`")),
     };
-    let mut factor: Option<f64> = None;
-    let mut old = Vec::new();
-    for (extent, size) in shape.iter().zip(sizes) {
-        let (Some(n), Some(size)) = (extent.as_const(), size.as_const()) else {
-            return unsupported("keep_aspect_ratio_policy over run-time sizes");
-        };
-        if n < 1 {
-            return wrong("a resize of nothing");
-        }
-        old.push(n);
-        let f = size as f64 / n as f64;
-        factor = Some(factor.map_or(f, |g| if larger { g.max(f) } else { g.min(f) }));
+    let shape = c.shape(c.x(0)?);
+    let old: Vec<Dim> = axes.iter().map(|&axis| shape[axis].clone()).collect();
+    let constants =
+        old.iter().zip(sizes).map(|(old, new)| Some((old.as_const()?, new.as_const()?)));
+    let Some(constants) = constants.collect::<Option<Vec<(i64, i64)>>>() else {
+        return aspect_of_data(c, axes, &old, sizes, larger).map(Some);
+    };
+    if constants.iter().any(|(old, _)| *old < 1) {
+        return wrong("a resize of nothing");
     }
-    let factor = factor.unwrap_or(1.0);
-    let sizes = old.iter().map(|&n| Dim::from((n as f64 * factor).round() as i64)).collect();
-    Ok(Some((sizes, Scalar::Float(factor))))
+    let factors = constants.iter().map(|&(old, new)| new as f64 / old as f64);
+    let factor = factors.reduce(if larger { f64::max } else { f64::min }).unwrap_or(1.0);
+    let size = |&(old, _): &(i64, i64)| Dim::from((old as f64 * factor).round() as i64);
+    Ok(Some(constants.iter().map(|pair| (size(pair), Factor::Given(factor))).collect()))
+}
+
+/// The same at run time: the factor is data.
+fn aspect_of_data(
+    c: &mut Call<'_>,
+    axes: &[usize],
+    old: &[Dim],
+    sizes: &[Dim],
+    larger: bool,
+) -> OpResult<Vec<(Dim, Factor)>> {
+    let op = if larger { BinaryOp::Max } else { BinaryOp::Min };
+    let mut factor: Option<Tensor> = None;
+    for (from, to) in old.iter().zip(sizes) {
+        let (from, to) = (number(c, from)?, number(c, to)?);
+        let own = c.quotient(to, from)?;
+        factor = Some(match factor {
+            None => own,
+            Some(factor) => c.binary(op, factor, own)?,
+        });
+    }
+    let Some(factor) = factor else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for ((&axis, from), to) in axes.iter().zip(old).zip(sizes) {
+        let from = number(c, from)?;
+        let size = c.product(from, factor)?;
+        let size = c.with(BinaryOp::Add, size, 0.5)?;
+        let size = c.unary(UnaryOp::Floor, size)?;
+        let size = c.cast(size, DType::I64)?;
+        let most = if larger { Most::Unknown } else { Most::Valid(to.clone()) };
+        let name = c.extent_name(&c.output(0), axis);
+        found.push((c.size(size, &name, 1, &most)?, Factor::Data(factor)));
+    }
+    Ok(found)
 }

@@ -69,6 +69,30 @@ fn what_nothing_bounds_needs_a_range_in_the_manifest() {
 }
 
 #[test]
+fn factors_of_a_resize_may_be_data_in_part() {
+    let nodes = vec![
+        node("Concat", "one s", "scales").int("axis", 0),
+        node("Resize", "x _ scales", "y"),
+        node("Resize", "x _ s2", "z"),
+    ];
+    let inputs = vec![value("x", F32, "2 n"), value("s", F32, "1"), value("s2", F32, "2")];
+    let mut model = model(18, inputs, vec![floats("one", &[1], &[1.])], nodes, "y z");
+    model.graph.as_mut().unwrap().output[0] = value("y", F32, "2 wide");
+    let error = import_error(&model, "n=1..8");
+    assert!(error.contains("data gives the size `wide`, and nothing bounds it"), "{error}");
+    assert!(error.contains("data gives the size `z_0`, `z_1`, and nothing"), "{error}");
+    let imported = import_ok(&model, "n=1..8 wide=1..9 z_0=1..4 z_1=1..9");
+    assert_eq!(bound(&imported), ["wide 1..=9", "z_0 1..=4", "z_1 1..=9"]);
+    let x = numbers(&[2, 2], &[1., 2., 3., 4.]);
+    let of = |s: f32| [x.clone(), numbers(&[1], &[s]), numbers(&[2], &[2., 0.5])];
+    let found = run(&imported, &of(1.6)).unwrap();
+    assert_eq!(elements(&found[0]), (vec![2, 3], vec![1., 1., 2., 3., 3., 4.]));
+    assert_eq!(elements(&found[1]), (vec![4, 1], vec![1., 1., 3., 3.]));
+    assert_eq!(run(&imported, &of(5.0)).unwrap_err(), "`wide` is 10, outside 1..=9");
+    assert_eq!(run(&imported, &of(-1.0)).unwrap_err(), "`wide` is -2, outside 1..=9");
+}
+
+#[test]
 fn known_parts_of_a_shape_stay_known() {
     // [n, -1, k] where data gives k.
     let nodes = vec![
