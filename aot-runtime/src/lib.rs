@@ -24,7 +24,12 @@
 //! * `ndarray` (default): conversions from and to arrays.
 //! * `image`: decoders of images, which models that decode them need.
 
+#[cfg(not(any(feature = "cpu", feature = "cuda")))]
+compile_error!("aot-runtime needs one of its features `cpu` and `cuda`");
+
 pub mod artifact;
+#[cfg(any(feature = "cuda", test))]
+mod concurrent;
 #[cfg(feature = "cpu")]
 mod cpu;
 #[cfg(feature = "cuda")]

@@ -6,7 +6,6 @@ mod evaluate;
 mod execution;
 mod load;
 mod model;
-mod pool;
 mod replay;
 mod shared;
 mod sizes_table;

@@ -10,17 +10,19 @@ use super::driver::{Block, Function, Notice};
 use super::evaluate::{Action, Evaluated, Layout, evaluate, most_sizes};
 use super::execution::Execution;
 use super::load;
-use super::pool::Pool;
 use super::replay::Run;
 use super::sizes_table::SizesTable;
 use super::started::Started;
 use super::{Gpu, Stream};
 use crate::artifact::ImagesFile;
+use crate::concurrent::Pool;
 use crate::loaded::{ContextMemory, MemoryUse, Signature, Sizes};
 use crate::ports::{InputRef, OutputRef};
 use crate::program::{BufferId, Place, Program, Step, Target};
 use crate::{Error, Result};
 
+/// Execution contexts that a model has at most, unless it is told otherwise. A GPU is busy with fewer runs at once.
+const MOST_CONTEXTS: usize = 8;
 /// Compute capability from which kernels wait for the launch before by themselves.
 const WAITS: u16 = 90;
 
@@ -32,7 +34,7 @@ pub(crate) struct CudaModel {
     target: Target,
     functions: Vec<Function>,
     resources: Resources,
-    contexts: Pool,
+    contexts: Pool<Context>,
 }
 
 /// A context that a run is to have; given back if there is no run.
@@ -118,7 +120,7 @@ impl CudaModel {
             target,
             functions,
             resources: Resources { fixed, scratch, arenas, scratch_bytes, sizes, blocks },
-            contexts: Pool::new(),
+            contexts: Pool::new(MOST_CONTEXTS),
             program,
         };
         // Preparing depends on no sizes; any will do.
@@ -147,7 +149,7 @@ impl CudaModel {
     /// What the model takes.
     pub(crate) fn memory(&self) -> MemoryUse {
         let weights = self.resources.blocks.iter().map(|b| b.bytes() as u64).sum();
-        let idle = self.contexts.idle();
+        let idle = self.contexts.idle(Context::memory);
         let ports = self.program.inputs.iter().chain(&self.program.outputs);
         let staging = Context::staging(ports.map(|port| load::most_bytes(&self.program, port)));
         let context = ContextMemory {
