@@ -181,10 +181,28 @@ NETWORKS = [
      within = Resize<mode = "linear", axes = [1, 2], keep_aspect_ratio_policy = "not_larger">(x, , , sizes)
      """,
      [(dict(n=1), 2), (dict(n=2), 4), (dict(n=2), 13)]),
+    ("regions_of_any_size",
+     "(float[4, 3, 6, 7] x, float[r, 4] raw, int64[r] image, int64 limit)"
+     " => (float[r, 3, 2, 3] mean, float[r, 3, 2, 3] largest, float[r, 3, 1, 2] shifted, float[r, 3, 3, 1] most)",
+     """
+     scale = Cast<to = 1>(limit)
+     begins, sizes = Split<axis = 1, num_outputs = 2>(raw)
+     extents = Abs(sizes)
+     ends = Add(begins, extents)
+     unscaled = Concat<axis = 1>(begins, ends)
+     rois = Mul(unscaled, scale)
+     mean = RoiAlign<output_height = 2, output_width = 3>(x, rois, image)
+     largest = RoiAlign<output_height = 2, output_width = 3, mode = "max">(x, rois, image)
+     shifted = RoiAlign<output_height = 1, output_width = 2, spatial_scale = 0.7,
+                        coordinate_transformation_mode = "output_half_pixel">(x, rois, image)
+     most = RoiAlign<output_height = 3, output_width = 1, mode = "max",
+                     coordinate_transformation_mode = "output_half_pixel">(x, rois, image)
+     """,
+     [(dict(r=1), 1), (dict(r=9), 4), (dict(r=17), 12), (dict(r=3), 40), (dict(r=2), 0)]),
 ]
 
 # What is not of opset 17.
-OPSETS = {"scaled": 18, "scaled_along_axes": 18}
+OPSETS = {"scaled": 18, "scaled_along_axes": 18, "regions_of_any_size": 18}
 
 RNG = np.random.default_rng(23)
 INITIALIZERS = {

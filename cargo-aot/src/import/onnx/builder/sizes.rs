@@ -157,7 +157,7 @@ impl Builder {
     ) -> OpResult<Dim> {
         match self.size_or_name(value, name, least, most)? {
             Ok(dim) => Ok(dim),
-            Err(name) => self.unbounded(&[name]),
+            Err(name) => self.unbounded(&[name], least),
         }
     }
 
@@ -181,7 +181,11 @@ impl Builder {
             }
         };
         let (lo, hi) = match (given, proved) {
-            (Some((lo, hi)), proved) => (lo, proved.map_or(hi, |most| most.min(hi))),
+            // What must be positive is, whatever the range says.
+            (Some((lo, hi)), proved) => {
+                let lo = if least > 0 { lo.max(least) } else { lo };
+                (lo, proved.map_or(hi, |most| most.min(hi)))
+            }
             (None, Some(most)) => (least, most),
             (None, None) => match self.data_sizes.most {
                 Some(most) => (if least < 0 { -most } else { least }, most),
@@ -216,11 +220,13 @@ impl Builder {
         Ok(graph.symbols.dim(symbol))
     }
 
-    fn unbounded<T>(&self, names: &[String]) -> OpResult<T> {
+    fn unbounded<T>(&self, names: &[String], least: i64) -> OpResult<T> {
         let each =
             |f: &dyn Fn(&String) -> String| names.iter().map(f).collect::<Vec<_>>().join(", ");
-        let (quoted, lines) =
-            (each(&|name| format!("`{name}`")), each(&|name| format!("{name:?} = \"0..=N\"")));
+        let (quoted, lines) = (
+            each(&|name| format!("`{name}`")),
+            each(&|name| format!("{name:?} = \"{}..=N\"", least.max(0))),
+        );
         let model = &self.graph().name;
         unsupported(format!(
             "data gives the size {quoted}, and nothing bounds it: add {lines} to `dims` of \
@@ -247,7 +253,7 @@ impl Builder {
                 },
             }
         }
-        if unbound.is_empty() { Ok(sizes) } else { self.unbounded(&unbound) }
+        if unbound.is_empty() { Ok(sizes) } else { self.unbounded(&unbound, least) }
     }
 
     /// The name of a size that is the extent of an axis of a value of the model: the model's own, if it has one.

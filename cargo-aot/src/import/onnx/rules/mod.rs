@@ -27,6 +27,7 @@ mod recurrent;
 mod recurrent_cell;
 mod recurrent_weights;
 mod reduction;
+mod region_samples;
 mod regions;
 mod resample;
 mod resize;

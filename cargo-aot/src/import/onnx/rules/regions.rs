@@ -1,55 +1,15 @@
 //! Features of regions that are data.
 
-use super::super::builder::{OpResult, Tensor, unsupported, wrong};
+use super::super::builder::{OpResult, Tensor, wrong};
 use super::super::call::Call;
 use super::generate::coordinates;
+use super::region_samples::{Along, Pixels, both};
+use super::resample::number;
 use super::table::{Entry, onnx};
 use aot_ir::op::{BinaryOp, ReduceOp, UnaryOp};
 use aot_ir::{DType, Dim};
 
 pub(super) const RULES: &[Entry] = &[onnx("RoiAlign", roi_align)];
-
-/// Samples along one axis of every region, `[regions, bins · samples]` each: the element below and above, the
-/// share of the one above, and whether the sample counts.
-struct Samples {
-    low: Tensor,
-    high: Tensor,
-    share: Tensor,
-    inside: Tensor,
-}
-
-impl Samples {
-    /// Samples in the middle of equal parts of `start..start + size` (`[regions, 1]` each), `count` in
-    /// all.
-    fn new(
-        c: &mut Call<'_>,
-        start: Tensor,
-        size: Tensor,
-        count: i64,
-        extent: &Dim,
-    ) -> OpResult<Self> {
-        let dtype = c.dtype(start);
-        let at = coordinates(c, &[Dim::ONE, count.into()], 1, DType::I64)?;
-        let at = c.cast(at, dtype)?;
-        let at = c.with(BinaryOp::Add, at, 0.5)?;
-        let step = c.with(BinaryOp::Div, size, count as f64)?;
-        let at = c.product(at, step)?;
-        let at = c.sum(at, start)?;
-        let extent = c.dims(std::slice::from_ref(extent));
-        let extent = c.reshape(extent, &[])?;
-        let extent = c.cast(extent, dtype)?;
-        let (above, below) = (c.with(BinaryOp::Ge, at, -1.0)?, c.binary(BinaryOp::Le, at, extent)?);
-        let inside = c.binary(BinaryOp::And, above, below)?;
-        let last = c.with(BinaryOp::Sub, extent, 1.0)?;
-        let at = c.with(BinaryOp::Max, at, 0.0)?;
-        let at = c.binary(BinaryOp::Min, at, last)?;
-        let floor = c.unary(UnaryOp::Floor, at)?;
-        let share = c.difference(at, floor)?;
-        let high = c.with(BinaryOp::Add, floor, 1.0)?;
-        let high = c.binary(BinaryOp::Min, high, last)?;
-        Ok(Self { low: c.cast(floor, DType::I64)?, high: c.cast(high, DType::I64)?, share, inside })
-    }
-}
 
 /// Bins of regions `input 1 [regions, 4]` (left, top, right, bottom) of the images `input 2 [regions]`, each
 /// the mean or the largest of bilinear samples: `[regions, channels, height, width]`.
@@ -58,19 +18,13 @@ fn roi_align(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     if c.rank(x) != 4 || c.rank(rois) != 2 || c.rank(batch) != 1 || !c.shape(rois)[1].is(4) {
         return wrong("the ranks of the inputs are not 4, 2 and 1, or regions have not 4 numbers");
     }
-    let one_bin = |c: &Call<'_>, name: &str| match c.int(name, 1) {
+    let bins = |c: &Call<'_>, name: &str| match c.int(name, 1) {
         n @ 1..=4096 => Ok(n),
         n => wrong(format!("{name} is {n}")),
     };
-    let (rows, columns) = (one_bin(c, "output_height")?, one_bin(c, "output_width")?);
-    let per_bin = match c.int("sampling_ratio", 0) {
-        n @ 1..=64 => n,
-        0 => {
-            return unsupported(
-                "as many samples as a region has elements (sampling_ratio 0); \
-                 export the model with a sampling_ratio",
-            );
-        }
+    let (rows, columns) = (bins(c, "output_height")?, bins(c, "output_width")?);
+    let ratio = match c.int("sampling_ratio", 0) {
+        n @ 0..=64 => n,
         n => return wrong(format!("sampling_ratio is {n}")),
     };
     let scale = c.float("spatial_scale", 1.0);
@@ -90,66 +44,104 @@ fn roi_align(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let regions = c.shape(rois)[0].clone();
     let edges = c.with(BinaryOp::Mul, rois, scale)?;
     let edges = c.with(BinaryOp::Sub, edges, if half_pixel { 0.5 } else { 0.0 })?;
-    let along = |c: &mut Call<'_>, first: i64, count: i64, extent: &Dim| -> OpResult<Samples> {
-        let start = c.slice_axis(edges, 1, first.into(), Dim::ONE, 1)?;
-        let end = c.slice_axis(edges, 1, Dim::from(first + 2), Dim::ONE, 1)?;
-        let mut size = c.difference(end, start)?;
+    let along = |c: &mut Call<'_>, first: i64, bins: i64, extent: &Dim| -> OpResult<Along> {
+        let mut ends = Vec::new();
+        for column in [first, first + 2] {
+            let edge = c.slice_axis(edges, 1, column.into(), Dim::ONE, 1)?;
+            ends.push(c.unsqueeze(edge, &[2])?);
+        }
+        let mut size = c.difference(ends[1], ends[0])?;
         if !half_pixel {
             size = c.with(BinaryOp::Max, size, 1.0)?;
         }
-        Samples::new(c, start, size, count * per_bin, extent)
-    };
-    let across = along(c, 0, columns, width)?;
-    let down = along(c, 1, rows, height)?;
-    // Elements as rows [images · height · width, channels], gathered at [regions, down, across].
-    let flat = c.transpose(x, &[0, 2, 3, 1])?;
-    let all = &(&shape[0] * height) * width;
-    let flat = c.reshape(flat, &[all, channels.clone()])?;
-    let size = |c: &mut Call<'_>, d: &Dim| -> OpResult {
-        let t = c.dims(std::slice::from_ref(d));
-        c.reshape(t, &[])
-    };
-    let (tall, broad) = (size(c, height)?, size(c, width)?);
-    let image = c.cast(batch, DType::I64)?;
-    let image = c.reshape(image, &[regions.clone(), Dim::ONE])?;
-    let image = c.product(image, tall)?;
-    let inside_down = c.unsqueeze(down.inside, &[2])?;
-    let inside_across = c.unsqueeze(across.inside, &[1])?;
-    let inside = c.binary(BinaryOp::And, inside_down, inside_across)?;
-    let inside = c.unsqueeze(inside, &[3])?;
-    let mut total: Option<Tensor> = None;
-    for corner in 0..4 {
-        let (lower, right) = (corner / 2 == 1, corner % 2 == 1);
-        let row = c.sum(image, if lower { down.high } else { down.low })?;
-        let row = c.product(row, broad)?;
-        let row = c.unsqueeze(row, &[2])?;
-        let column = c.unsqueeze(if right { across.high } else { across.low }, &[1])?;
-        let place = c.sum(row, column)?;
-        let value = c.gather(flat, place, 0)?;
-        let share = |c: &mut Call<'_>, share: Tensor, far: bool| -> OpResult {
-            let one = c.scalar_like(1.0, share);
-            if far { Ok(share) } else { c.difference(one, share) }
+        let bin = c.with(BinaryOp::Div, size, bins as f64)?;
+        // As many as the bin has elements, where the ratio does not say.
+        let count = match ratio {
+            0 => c.unary(UnaryOp::Ceil, bin)?,
+            n => c.scalar_like(n as f64, bin),
         };
-        let (v, h) = (share(c, down.share, lower)?, share(c, across.share, right)?);
-        let (v, h) = (c.unsqueeze(v, &[2])?, c.unsqueeze(h, &[1])?);
-        let weight = c.product(v, h)?;
-        let weight = c.unsqueeze(weight, &[3])?;
-        let weight = c.cast_like(weight, value)?;
-        let part = c.product(value, weight)?;
-        total = Some(match total {
-            None => part,
-            // The largest of weighted corners is what the mode takes, not that of interpolated samples.
-            Some(total) if largest => c.binary(BinaryOp::Max, total, part)?,
-            Some(total) => c.sum(total, part)?,
-        });
-    }
-    let Some(total) = total else { return wrong("nothing to sample") };
-    let zero = c.scalar_like(0.0, total);
-    let total = c.select(inside, total, zero)?;
-    let split =
-        [regions, rows.into(), per_bin.into(), columns.into(), per_bin.into(), channels.clone()];
-    let total = c.reshape(total, &split)?;
-    let op = if largest { ReduceOp::Max } else { ReduceOp::Mean };
-    let pooled = c.reduce(op, total, &[2, 4], false)?;
+        Ok(Along { start: ends[0], bin, bins, count, extent: extent.clone() })
+    };
+    let down = along(c, 1, rows, height)?;
+    let across = along(c, 0, columns, width)?;
+    let pixels = Pixels::new(c, x, batch, largest)?;
+    let pooled = match ratio {
+        0 => adaptive(c, &pixels, &down, &across)?,
+        n => {
+            let index = coordinates(c, &[Dim::ONE, Dim::ONE, n.into()], 2, DType::I64)?;
+            let index = c.cast_like(index, down.bin)?;
+            let (down, across) = (down.samples(c, index)?, across.samples(c, index)?);
+            let all = pixels.at(c, &down, &across)?;
+            let op = if largest { ReduceOp::Max } else { ReduceOp::Mean };
+            c.reduce(op, all, &[2, 4], false)?
+        }
+    };
+    let pooled = c.reshape(pooled, &[regions, rows.into(), columns.into(), channels.clone()])?;
     Ok(vec![c.transpose(pooled, &[0, 3, 1, 2])?])
+}
+
+/// Bins of as many samples as they have elements, a sample of every bin after the other:
+/// `[regions, rows, 1, columns, 1, channels]`.
+fn adaptive(c: &mut Call<'_>, pixels: &Pixels, down: &Along, across: &Along) -> OpResult {
+    let (rows, columns) = (format!("{}_down", c.output(0)), format!("{}_across", c.output(0)));
+    let (tall, wide) = (down.most(c, &rows)?, across.most(c, &columns)?);
+    let firsts = (down.first(c)?, across.first(c)?);
+    let lowest = c.scalar_like(if pixels.largest { f64::NEG_INFINITY } else { 0.0 }, pixels.flat);
+    let (rows, columns) = (Dim::from(down.bins), Dim::from(across.bins));
+    let regions = c.shape(down.bin)[0].clone();
+    let shape = [regions, rows, Dim::ONE, columns, Dim::ONE, pixels.channels.clone()];
+    let lowest = c.expand(lowest, &shape)?;
+    let open = c.begin_loop(&(&tall * &wide), false, &[lowest]);
+    let places = (c.scope().floor_div(&open.at(), &wide), c.scope().modulo(&open.at(), &wide));
+    let so_far = open.carried()[0];
+    let next =
+        add_sample(c, pixels, (down, firsts.0, &places.0), (across, firsts.1, &places.1), so_far);
+    let all = match next {
+        Ok(next) => c.end_loop(open, None, &[lowest], &[next], &[])?[0],
+        Err(error) => {
+            c.abandon_loop(open);
+            return Err(error);
+        }
+    };
+    let down = c.with(BinaryOp::Max, down.count, 0.0)?;
+    let across = c.with(BinaryOp::Max, across.count, 0.0)?;
+    let count = c.product(down, across)?;
+    let count = c.unsqueeze(count, &[3, 4, 5])?;
+    if pixels.largest {
+        let some = c.with(BinaryOp::Gt, count, 0.0)?;
+        let zero = c.scalar_like(0.0, all);
+        return c.select(some, all, zero);
+    }
+    let count = c.with(BinaryOp::Max, count, 1.0)?;
+    let count = c.cast_like(count, all)?;
+    c.quotient(all, count)
+}
+
+/// Samples along one axis, the first of each bin that may lie in the image, and which one from there on is meant.
+type Chosen<'a> = (&'a Along, Tensor, &'a Dim);
+
+/// What bins come to with one more sample, where they have that many.
+fn add_sample(
+    c: &mut Call<'_>,
+    pixels: &Pixels,
+    down: Chosen<'_>,
+    across: Chosen<'_>,
+    so_far: Tensor,
+) -> OpResult {
+    let mut samples = Vec::new();
+    for (along, first, place) in [down, across] {
+        let place = number(c, place)?;
+        let place = c.cast_like(place, first)?;
+        let index = c.sum(first, place)?;
+        let exists = c.binary(BinaryOp::Lt, index, along.count)?;
+        samples.push((along.samples(c, index)?, exists));
+    }
+    let value = pixels.at(c, &samples[0].0, &samples[1].0)?;
+    let exists = both(c, samples[0].1, samples[1].1, BinaryOp::And)?;
+    let exists = c.unsqueeze(exists, &[5])?;
+    let next = match pixels.largest {
+        true => c.binary(BinaryOp::Max, so_far, value)?,
+        false => c.sum(so_far, value)?,
+    };
+    c.select(exists, next, so_far)
 }

@@ -32,8 +32,8 @@ fn decoded(model: &ModelProto, dims: &str, file: Option<&[u8]>) -> Result<Tensor
 fn height_and_width_are_sizes_from_data() {
     let model = decoder("BGR", vec![]);
     let error = import_error(&model, "n=1..99");
-    let says = "data gives the size `h`, `w`, and nothing bounds it: add \"h\" = \"0..=N\", \"w\" = \
-                \"0..=N\" to `dims`";
+    let says = "data gives the size `h`, `w`, and nothing bounds it: add \"h\" = \"1..=N\", \"w\" = \
+                \"1..=N\" to `dims`";
     assert!(error.contains("the ImageDecoder") && error.contains(says), "{error}");
     let pixels = decoded(&model, "n=1..99 h=1..4 w=1..4", Some(FILE)).unwrap();
     assert_eq!(pixels.shape(), [2, 2, 3]);

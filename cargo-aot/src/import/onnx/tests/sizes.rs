@@ -81,7 +81,7 @@ fn factors_of_a_resize_may_be_data_in_part() {
     let error = import_error(&model, "n=1..8");
     assert!(error.contains("data gives the size `wide`, and nothing bounds it"), "{error}");
     assert!(error.contains("data gives the size `z_0`, `z_1`, and nothing"), "{error}");
-    let imported = import_ok(&model, "n=1..8 wide=1..9 z_0=1..4 z_1=1..9");
+    let imported = import_ok(&model, "n=1..8 wide=0..9 z_0=1..4 z_1=1..9");
     assert_eq!(bound(&imported), ["wide 1..=9", "z_0 1..=4", "z_1 1..=9"]);
     let x = numbers(&[2, 2], &[1., 2., 3., 4.]);
     let of = |s: f32| [x.clone(), numbers(&[1], &[s]), numbers(&[2], &[2., 0.5])];
