@@ -199,10 +199,29 @@ NETWORKS = [
                      coordinate_transformation_mode = "output_half_pixel">(x, rois, image)
      """,
      [(dict(r=1), 1), (dict(r=9), 4), (dict(r=17), 12), (dict(r=3), 40), (dict(r=2), 0)]),
+    ("sequences_of_any_length",
+     "(float[n, m, 3] x, float[n, m, 3] z, float[n, 3] start, int64[n] raw, int64 limit)"
+     " => (float[n, 3] last, float[n, m, 3] sums, float[n, m, 3] products, float[n, 3] all)",
+     """
+     one = Constant<value = int64 {1}>()
+     lengths = Add(raw, one)
+     last, sums, products = Scan<num_scan_inputs = 2, directions = [0, 1], body = step
+         (float[3] s, float[3] a, float[3] b) => (float[3] next, float[3] sum, float[3] product) {
+             product = Mul(a, b)
+             next = Add(s, product)
+             sum = Identity(next)
+         }>(lengths, start, x, z)
+     all, every = Scan<num_scan_inputs = 1, body = step
+         (float[3] s, float[3] a) => (float[3] next, float[3] same) {
+             next = Sub(s, a)
+             same = Identity(a)
+         }>( , start, z)
+     """,
+     [(dict(n=1, m=4), 0), (dict(n=5, m=4), 0), (dict(n=3, m=7), 0)]),
 ]
 
 # What is not of opset 17.
-OPSETS = {"scaled": 18, "scaled_along_axes": 18, "regions_of_any_size": 18}
+OPSETS = {"scaled": 18, "scaled_along_axes": 18, "regions_of_any_size": 18, "sequences_of_any_length": 8}
 
 RNG = np.random.default_rng(23)
 INITIALIZERS = {

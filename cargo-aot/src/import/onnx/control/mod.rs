@@ -1,6 +1,7 @@
 //! Nodes that hold graphs: branches are chosen and short loops unrolled where that is decided at build time; other
 //! loops stay loops.
 
+mod batched_scan;
 mod branch;
 mod loops;
 mod repeat;

@@ -6,12 +6,12 @@ use super::super::item::{Item, Names};
 use super::super::nodes::{Importer, Opsets, Stop};
 use super::super::proto::{GraphProto, NodeProto};
 use super::repeat::{Attempt, Repeat, Shape, items, nodes};
-use super::{MAX_UNROLLED, MAX_UNROLLED_NODES, none, unsupported_stop, wrong_stop};
+use super::{MAX_UNROLLED, MAX_UNROLLED_NODES, none, unsupported_stop};
 use aot_ir::Dim;
 use aot_ir::dim::Cmp;
 
 /// States after the last step, and what each step gave, per result.
-type Run = (Vec<Tensor>, Vec<Vec<Tensor>>);
+pub(super) type Run = (Vec<Tensor>, Vec<Vec<Tensor>>);
 
 impl Importer<'_> {
     /// Scan: unrolled where that gives few nodes, else a loop of the graph.
@@ -22,7 +22,7 @@ impl Importer<'_> {
         inputs: &[Option<Item>],
     ) -> Result<Vec<Option<Item>>, Stop> {
         if opsets.get("").is_some_and(|&v| v < 9) {
-            return self.unroll_batched_scan(node, opsets, inputs);
+            return self.import_batched_scan(node, opsets, inputs);
         }
         let plan = ScanPlan::read(node, inputs)?;
         let axes = self.scan_axes(&plan)?;
@@ -107,82 +107,8 @@ impl Importer<'_> {
         Ok(items(out))
     }
 
-    /// Version 8: axis 0 of everything is the batch, axis 1 the steps, and an input before the others may
-    /// give every sequence its length.
-    fn unroll_batched_scan(
-        &mut self,
-        node: &NodeProto,
-        opsets: &Opsets,
-        inputs: &[Option<Item>],
-    ) -> Result<Vec<Option<Item>>, Stop> {
-        let Some((lengths, inputs)) = inputs.split_first() else {
-            return Err(wrong_stop("an input is missing"));
-        };
-        let plan = ScanPlan::read(node, inputs)?;
-        let steps = self.scan_length(&plan, &vec![1; plan.scanned.len()])?.as_const();
-        let Some(steps) = steps else {
-            return Err(unsupported_stop("a Scan of version 8 over a run-time number of steps"));
-        };
-        let first = plan.scanned.first().copied();
-        let batch = first.and_then(|t| self.builder.shape(t).first()?.as_const());
-        let batch = match batch {
-            Some(n) if n.saturating_mul(steps) <= MAX_UNROLLED => n,
-            Some(_) => return Err(unsupported_stop("a Scan of this many steps can't be unrolled")),
-            None => return Err(unsupported_stop("a Scan of version 8 over a run-time batch")),
-        };
-        let lengths = match lengths {
-            None => vec![steps; usize::try_from(batch).unwrap_or(0)],
-            Some(item) => {
-                let t = item.tensor("the lengths")?;
-                let found = self.builder.ints(t);
-                match found.and_then(|l| l.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()) {
-                    Some(l) if l.len() as i64 == batch => l,
-                    Some(_) => return Err(wrong_stop("there is not one length per sequence")),
-                    None => {
-                        return Err(unsupported_stop("lengths of a Scan that are no constants"));
-                    }
-                }
-            }
-        };
-        let results = plan.body.output.len();
-        let mut parts: Vec<Vec<Tensor>> = vec![Vec::new(); results];
-        for (at, &length) in (0..batch).zip(&lengths) {
-            if !(1..=steps).contains(&length) {
-                return Err(unsupported_stop("a Scan without iterations"));
-            }
-            let one = |b: &mut super::super::builder::Builder, list: &[Tensor]| {
-                list.iter().map(|&t| b.pick(t, 0, at.into())).collect::<OpResult<Vec<_>>>()
-            };
-            let state = one(&mut self.builder, &plan.state)?;
-            let scanned = one(&mut self.builder, &plan.scanned)?;
-            let axes = vec![0; scanned.len()];
-            let Some((state, lists)) =
-                self.run_scan(&plan, opsets, &state, &scanned, &axes, length)?
-            else {
-                return Ok(none(node));
-            };
-            let mut out = state;
-            for mut list in lists {
-                // What lies beyond a sequence's end is zero.
-                if let Some(&first) = list.first() {
-                    let zero = self.builder.scalar_like(0.0, first);
-                    let shape = self.builder.shape(first).to_vec();
-                    let zero = self.builder.expand(zero, &shape)?;
-                    list.resize(usize::try_from(steps).unwrap_or(0), zero);
-                }
-                out.push(self.stack(&list, 0)?);
-            }
-            parts.iter_mut().zip(out).for_each(|(part, t)| part.push(t));
-        }
-        let mut out = Vec::new();
-        for part in parts {
-            out.push(Some(Item::Tensor(self.stack(&part, 0)?)));
-        }
-        Ok(out)
-    }
-
     /// Tensors of one shape as one with a new axis.
-    fn stack(&mut self, list: &[Tensor], axis: usize) -> OpResult {
+    pub(super) fn stack(&mut self, list: &[Tensor], axis: usize) -> OpResult {
         let mut parts = Vec::with_capacity(list.len());
         for &t in list {
             parts.push(self.builder.unsqueeze(t, &[axis])?);
@@ -200,7 +126,7 @@ impl Importer<'_> {
     }
 
     /// The number of steps: the extent that all scanned inputs have along their axes.
-    fn scan_length(&self, plan: &ScanPlan<'_>, axes: &[usize]) -> OpResult<Dim> {
+    pub(super) fn scan_length(&self, plan: &ScanPlan<'_>, axes: &[usize]) -> OpResult<Dim> {
         let mut length: Option<Dim> = None;
         for (&t, &axis) in plan.scanned.iter().zip(axes) {
             let Some(extent) = self.builder.shape(t).get(axis) else {
@@ -220,7 +146,7 @@ impl Importer<'_> {
     }
 
     /// All steps; `None` when something inside is not supported.
-    fn run_scan(
+    pub(super) fn run_scan(
         &mut self,
         plan: &ScanPlan<'_>,
         opsets: &Opsets,
@@ -275,18 +201,18 @@ fn axis_of(axis: Option<&i64>, rank: usize) -> OpResult<usize> {
 }
 
 /// What a Scan says.
-struct ScanPlan<'a> {
-    body: &'a GraphProto,
-    state: Vec<Tensor>,
-    scanned: Vec<Tensor>,
+pub(super) struct ScanPlan<'a> {
+    pub(super) body: &'a GraphProto,
+    pub(super) state: Vec<Tensor>,
+    pub(super) scanned: Vec<Tensor>,
     input_axes: Vec<i64>,
-    input_directions: Vec<i64>,
+    pub(super) input_directions: Vec<i64>,
     output_axes: Vec<i64>,
     output_directions: Vec<i64>,
 }
 
 impl<'a> ScanPlan<'a> {
-    fn read(node: &'a NodeProto, inputs: &[Option<Item>]) -> OpResult<Self> {
+    pub(super) fn read(node: &'a NodeProto, inputs: &[Option<Item>]) -> OpResult<Self> {
         let Some(body) = Call::graph_attr(node, "body") else {
             return wrong("the body is missing");
         };
