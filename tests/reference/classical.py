@@ -26,8 +26,9 @@ def rows(count=23, features=5, missing=0.0):
     return x
 
 
-def forest(kind, trees, targets, depth=4, modes=MODES[:1], tracks=False, positive=False):
-    """Random trees; every leaf gives all of `targets`. Nodes of a tree stand in any order."""
+def forest(kind, trees, targets, depth=4, modes=MODES[:1], tracks=False, positive=False, in_turn=False):
+    """Random trees; every leaf gives all of `targets`, or where these take turns, that of its tree. Nodes of a tree
+    stand in any order."""
     a = {key: [] for key in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids",
                              "falsenodeids", "missing_value_tracks_true")}
     given = {key: [] for key in ("treeids", "nodeids", "ids", "weights")}
@@ -41,7 +42,7 @@ def forest(kind, trees, targets, depth=4, modes=MODES[:1], tracks=False, positiv
         for key, value in entry.items():
             a[key].append(value)
         if leaf:
-            for target in targets:
+            for target in [targets[tree % len(targets)]] if in_turn else targets:
                 weight = RNG.random() if positive else RNG.standard_normal()
                 for key, value in (("treeids", tree), ("nodeids", name), ("ids", target),
                                    ("weights", float(weight) / trees)):
@@ -88,6 +89,13 @@ for transform in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"):
             case(f"two_classes_{name}_{len(base)}_{'positive' if positive else 'any'}", "TreeEnsembleClassifier",
                  [rows()], 2, classlabels_int64s=[0, 1], post_transform=transform, **extra,
                  **forest("class", 6, [0], positive=positive))
+# Trees of one target each, not as many for every target, and none for the last one.
+for function in ("SUM", "AVERAGE", "MIN", "MAX"):
+    case(f"trees_in_turn_{function.lower()}", "TreeEnsembleRegressor", [rows()], n_targets=4,
+         aggregate_function=function, **forest("target", 8, [2, 0, 1], in_turn=True))
+case("classes_in_turn", "TreeEnsembleClassifier", [rows()], 2, classlabels_int64s=[4, 2, 9],
+     post_transform="SOFTMAX", base_values=[0.1, 0.2, -0.3], **forest("class", 7, [0, 1, 2], in_turn=True))
+case("trees_of_one_target", "TreeEnsembleRegressor", [rows()], n_targets=9, **forest("target", 4, [5], in_turn=True))
 case("two_classes_both", "TreeEnsembleClassifier", [rows()], 2, classlabels_int64s=[0, 1],
      **forest("class", 6, [0, 1], positive=True))
 for transform in ("NONE", "LOGISTIC", "SOFTMAX"):
@@ -106,7 +114,50 @@ case("linear_two_classes", "LinearClassifier", [rows()], 2, coefficients=RNG.sta
 case("linear_both_classes", "LinearClassifier", [rows()], 2, coefficients=RNG.standard_normal(10).tolist(),
      intercepts=[0.1, -0.1], classlabels_ints=[0, 1], post_transform="LOGISTIC")
 
+# Support vector machines.
+KERNELS = {"LINEAR": [0.0, 0.0, 0.0], "POLY": [0.5, 1.0, 3.0], "RBF": [0.3, 0.0, 0.0], "SIGMOID": [0.2, -0.1, 0.0]}
+
+
+def vectors(kernel, count, features=5):
+    return dict(kernel_type=kernel, kernel_params=KERNELS[kernel],
+                support_vectors=RNG.standard_normal(count * features).tolist())
+
+
+def machine(per_class, kernel="RBF", probabilities=False, **attributes):
+    """Random decisions between each two of some classes."""
+    classes, count = len(per_class), sum(per_class)
+    pairs = classes * (classes - 1) // 2
+    if probabilities:
+        attributes |= dict(prob_a=(-RNG.random(pairs) - 0.5).tolist(), prob_b=(0.3 * RNG.standard_normal(pairs)).tolist())
+    return dict(coefficients=RNG.standard_normal((classes - 1) * count).tolist(), vectors_per_class=per_class,
+                rho=RNG.standard_normal(pairs).tolist(), classlabels_ints=list(range(3, 3 + classes)),
+                **vectors(kernel, count), **attributes)
+
+
+for kernel in KERNELS:
+    case(f"svm_{kernel.lower()}", "SVMRegressor", [rows()], coefficients=RNG.standard_normal(7).tolist(), rho=[0.3],
+         n_supports=7, **vectors(kernel, 7))
+    case(f"svm_classes_{kernel.lower()}", "SVMClassifier", [rows()], 2, **machine([4, 3, 5], kernel))
+case("svm_one_class", "SVMRegressor", [rows()], coefficients=RNG.standard_normal(7).tolist(), rho=[-0.2],
+     n_supports=7, one_class=1, **vectors("RBF", 7))
+case("svm_plain", "SVMRegressor", [rows()], coefficients=RNG.standard_normal(5).tolist(), rho=[0.3], n_supports=0,
+     kernel_type="LINEAR", kernel_params=KERNELS["LINEAR"])
+for per_class in ([4, 3], [4, 3, 5], [2, 5, 1, 4, 3]):
+    case(f"svm_probabilities_{len(per_class)}", "SVMClassifier", [rows(60)], 2, **machine(per_class, probabilities=True))
+for transform in ("NONE", "LOGISTIC", "SOFTMAX"):
+    for per_class in ([4, 3], [4, 3, 5]):
+        case(f"svm_{len(per_class)}_classes_{transform.lower()}", "SVMClassifier", [rows()], 2,
+             **machine(per_class, post_transform=transform))
+for classes in (2, 3):
+    for positive in (True, False):
+        weights = RNG.standard_normal(5 * classes)
+        case(f"svm_{classes}_scores_{'positive' if positive else 'any'}", "SVMClassifier", [rows()], 2,
+             coefficients=(np.abs(weights) if positive else weights).tolist(), rho=[0.1],
+             classlabels_ints=list(range(classes)), kernel_type="LINEAR", kernel_params=KERNELS["LINEAR"])
+
 # Features.
+case("features_of_rows", "ArrayFeatureExtractor", [rows(), np.array([3, 0, 0], np.int64)])
+case("features_of_a_vector", "ArrayFeatureExtractor", [rows()[0], np.array([[3, 0, 1]], np.int64)])
 case("scaler", "Scaler", [rows()], offset=RNG.standard_normal(5).tolist(), scale=RNG.random(5).tolist())
 case("scaler_of_integers", "Scaler", [microsoft.i64(9, 4, 5)], offset=[1.5], scale=[0.25])
 for norm in ("MAX", "L1", "L2"):

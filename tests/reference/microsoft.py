@@ -294,6 +294,12 @@ order = np.arange(64)[::-1].astype(np.int32) // 32
 case("matmul_4bits_ordered_plain", "MatMulNBits", [f(5, 64), u8(8, 2, 16), np.abs(f(16)) * 0.1, None, order],
      constants=[1, 2, 4], N=8, K=64, bits=4, block_size=32)
 nbits("matmul_8bits", 8, 64, 8, 32)
+for kind, quantized in ((0, "fp4"), (1, "nf4")):
+    # Blocks that end within rows, and an odd number of elements.
+    for n, k, block in ((8, 64, 16), (6, 40, 32), (3, 33, 16)):
+        case(f"matmul_{quantized}_{n}_{k}", "MatMulBnb4",
+             [f(2, 3, k), u8((n * k + 1) // 2), np.abs(f(-(-n * k // block)))], constants=[1, 2], N=n, K=k,
+             block_size=block, quant_type=kind)
 nbits("matmul_8bits_zero", 8, 64, 8, 32, "packed")
 nbits("matmul_2bits", 8, 128, 2, 64, "packed")
 case("gather_u4", "GatherBlockQuantized",

@@ -7,6 +7,7 @@ mod eval;
 mod expr;
 mod parse;
 mod prove;
+mod reach;
 mod scope;
 mod show;
 mod symbols;

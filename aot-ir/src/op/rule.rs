@@ -151,7 +151,8 @@ impl<'a> Rule<'a> {
             return Ok(());
         }
         if self.scope.decide(Cmp::Lt, dim, &Dim::ZERO) == Some(true) {
-            return fail(format!("{what} is {}, which is negative", self.show(dim)));
+            let reason = self.scope.symbols.why_negative(dim);
+            return fail(format!("{what} is {}, which is negative{reason}", self.show(dim)));
         }
         self.at_most(&Dim::ZERO, dim, || what.to_owned())
     }

@@ -243,3 +243,28 @@ fn concatenation_adds_extents() {
     assert!(t.add(Op::Concat { axis: 0 }, &[a, b]).unwrap_err().contains("differ along axis 1"));
     assert!(t.add(Op::Concat { axis: 0 }, &[]).unwrap_err().contains("at least 1"));
 }
+
+/// Whoever chose the ranges learns which ones would do.
+#[test]
+fn an_extent_that_is_negative_at_all_sizes_says_which_would_do() {
+    let mut t = setup();
+    let (n, h) = (t.n.clone(), t.h.clone());
+    let w = t.input(dims(&[8, 4, 3]));
+    let x = t.input(vec![Dim::ONE, Dim::from(4), n.clone()]);
+    let error = t.add(conv(1, 0, 40, 1), &[x, w]).unwrap_err();
+    let advice = "negative for all n in 1..=64: the range of `n` has to begin at 80, or reach it";
+    assert!(error.contains(advice), "{error}");
+    // The least size on the step.
+    let x = t.input(vec![Dim::ONE, Dim::from(4), h.clone()]);
+    let error = t.add(conv(3, 0, 500, 1), &[x, w]).unwrap_err();
+    assert!(error.contains("`h` has to begin at 1024"), "{error}");
+    let x = t.input(vec![Dim::ONE, Dim::from(4), n.clone() - n.clone() * 2 - 3]);
+    let error = t.add(conv(1, 0, 1, 1), &[x, w]).unwrap_err();
+    assert!(error.ends_with("negative for all n in 1..=64"), "{error}");
+    let x = t.input(vec![Dim::ONE, Dim::from(4), n + h - 2000]);
+    let error = t.add(conv(1, 0, 1, 1), &[x, w]).unwrap_err();
+    assert!(
+        error.ends_with("for all n in 1..=64, h in 32..=960: larger sizes are needed"),
+        "{error}"
+    );
+}

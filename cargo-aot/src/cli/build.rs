@@ -294,7 +294,11 @@ impl Building<'_> {
             }
         });
         let inputs = PortSpec::of(&program.inputs, symbols);
-        let outputs = PortSpec::of(&program.outputs, symbols);
+        let mut outputs = PortSpec::of(&program.outputs, symbols);
+        for port in &mut outputs {
+            let labels = import.labels.iter().find(|(name, _)| *name == port.name);
+            port.labels = labels.map(|(_, labels)| labels.clone()).unwrap_or_default();
+        }
         let pair =
             |s: &StatePort| (inputs[s.input as usize].clone(), outputs[s.output as usize].clone());
         let state: Vec<_> = program.state.iter().map(pair).collect();

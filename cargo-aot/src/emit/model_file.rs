@@ -46,6 +46,8 @@ pub struct PortSpec {
     pub example: Vec<i64>,
     /// Its place among all inputs or outputs of the model.
     pub index: usize,
+    /// The texts that its elements are places of, if they are.
+    pub labels: Vec<String>,
 }
 
 impl PortSpec {
@@ -58,6 +60,7 @@ impl PortSpec {
             shape: port.shape.iter().map(|dim| symbols.show(dim)).collect(),
             example: port.shape.iter().map(|dim| dim.eval(&atoms[..]).unwrap_or(1)).collect(),
             index,
+            labels: Vec::new(),
         };
         ports.iter().enumerate().map(one).collect()
     }
@@ -209,7 +212,6 @@ fn ports(ports: &[PortSpec]) -> Result<Vec<Value>, EmitError> {
             Ok(context!(
                 name => plain(&port.name),
                 quoted => literal(&port.name),
-                field,
                 rust,
                 element => rust.trim_start_matches("aot_runtime::"),
                 dtype,
@@ -219,6 +221,9 @@ fn ports(ports: &[PortSpec]) -> Result<Vec<Value>, EmitError> {
                 extents => extents.join(", "),
                 example => example.join(", "),
                 index => port.index,
+                constant => format!("{}_LABELS", field.trim_start_matches("r#").to_uppercase()),
+                labels => port.labels.iter().map(|label| literal(label)).collect::<Vec<_>>(),
+                field,
             ))
         })
         .collect()

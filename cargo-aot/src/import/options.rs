@@ -105,6 +105,8 @@ pub struct Imported {
     pub warnings: Vec<String>,
     /// The input that was added for random numbers to come from, if the model draws any.
     pub seed: Option<String>,
+    /// Of every output whose elements are places in a list of texts, its name and the texts.
+    pub labels: Vec<(String, Vec<String>)>,
     /// The model's own key-value metadata.
     pub metadata: BTreeMap<String, String>,
     /// Every file that was read, the model itself first.

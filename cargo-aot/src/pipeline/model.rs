@@ -22,6 +22,8 @@ pub struct Prepared {
     pub seed: Option<String>,
     /// What is odd about the file.
     pub warnings: Vec<String>,
+    /// Of outputs whose elements are places in a list of texts, the name and the texts.
+    pub labels: Vec<(String, Vec<String>)>,
     /// The file's own key-value metadata.
     pub metadata: Vec<(String, String)>,
     /// Every file that was read, the model itself first.
@@ -37,6 +39,7 @@ pub fn prepare(manifest: &Manifest, model: &Model) -> Result<Prepared, ModelErro
         graph,
         seed: imported.seed,
         warnings: imported.warnings,
+        labels: imported.labels,
         metadata: imported.metadata.into_iter().collect(),
         sources: imported.sources,
     })

@@ -30,6 +30,8 @@ pub struct ImportArtifact {
     pub seed: Option<String>,
     /// What is odd about the file.
     pub warnings: Vec<String>,
+    /// Of outputs whose elements are places in a list of texts, the name and the texts.
+    pub labels: Vec<(String, Vec<String>)>,
     /// The file's own key-value metadata.
     pub metadata: Vec<(String, String)>,
 }
@@ -125,6 +127,7 @@ impl Workshop<'_> {
                 weights: id.clone(),
                 seed: prepared.seed.clone(),
                 warnings: prepared.warnings.clone(),
+                labels: prepared.labels.clone(),
                 metadata: prepared.metadata.clone(),
             })
         })?;

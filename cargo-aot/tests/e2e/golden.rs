@@ -28,10 +28,18 @@ fn tagger() -> Vec<u8> {
         .node("Gather", "table tokens:0", "/embed/out.0")
         .node("MatMul", "/embed/out.0 type", "/Scores|0")
         .node("Relu", "type", "9")
+        .texts("tags", &["noun", "\"verb\" `v`", "other"])
+        .integer("three", 3)
+        .node("Gather", "tokens:0 three", "fourth")
+        .int("axis", 1)
+        .node("Gather", "tags fourth", "tag")
         .node("MaxPool", "picture", "pooled")
         .ints("kernel_shape", &[2, 2])
         .ints("strides", &[2, 2])
-        .file("/Scores|0 9 /embed/out.0 pooled", &[("labels", "a\n\"b\" `c`"), ("author", "tests")])
+        .file(
+            "/Scores|0 9 /embed/out.0 pooled tag",
+            &[("labels", "a\n\"b\" `c`"), ("author", "tests")],
+        )
 }
 
 /// A state between an input and an output, and random numbers.

@@ -10,6 +10,7 @@ use super::proto::{
 const F32: i32 = 1;
 const I64: i32 = 7;
 const U8: i32 = 2;
+const TEXT: i32 = 8;
 
 /// A model in the making.
 #[derive(Debug, Default)]
@@ -49,6 +50,18 @@ impl Network {
             dims: dims.to_vec(),
             data_type: F32,
             float_data: data.to_vec(),
+            name: name.to_owned(),
+            ..Default::default()
+        });
+        self
+    }
+
+    /// A constant list of texts.
+    pub(super) fn texts(mut self, name: &str, texts: &[&'static str]) -> Self {
+        self.0.initializer.push(TensorProto {
+            dims: vec![texts.len() as i64],
+            data_type: TEXT,
+            string_data: texts.iter().map(|text| text.as_bytes().into()).collect(),
             name: name.to_owned(),
             ..Default::default()
         });

@@ -129,6 +129,15 @@ impl Call<'_> {
         }
     }
 
+    /// A tensor attribute, if it is there and holds texts.
+    pub(super) fn stored_texts(&self, name: &str) -> OpResult<Option<tensor::Texts>> {
+        let stored = self.node.attribute.iter().find(|a| a.name == name).and_then(|a| a.t.as_ref());
+        match stored.map_or(Ok(None), tensor::texts) {
+            Ok(texts) => Ok(texts),
+            Err(reason) => wrong(format!("attribute `{name}`: {reason}")),
+        }
+    }
+
     /// A graph attribute.
     pub(super) fn graph_attr<'g>(node: &'g NodeProto, name: &str) -> Option<&'g GraphProto> {
         node.attribute.iter().find(|a| a.name == name)?.g.as_deref()

@@ -6,6 +6,7 @@ use super::inputs::{Bound, Element, describe, element_name};
 use super::item::{Item, Names};
 use super::nodes::{Importer, Opsets, Stop};
 use super::proto::{GraphProto, ValueInfo};
+use super::tensor::STRING;
 use aot_ir::{DType, Graph};
 
 impl Importer<'_> {
@@ -40,6 +41,10 @@ impl Importer<'_> {
             .zip(&graph.output)
             .map(|((name, item), declared)| match item {
                 Some(item) => {
+                    if self.lost_texts(&item, declared) {
+                        let reason = "texts that pass through control flow are not supported";
+                        return Err(self.refused(&name, OpError::Unsupported(reason.to_owned())));
+                    }
                     let item = self.declared(item, declared);
                     let item = item.map_err(|error| self.refused(&name, error))?;
                     self.name(&item, &name);
@@ -97,6 +102,22 @@ impl Importer<'_> {
             }
             Item::Absent => Item::Absent,
         })
+    }
+
+    /// Whether an output is declared to be texts, and which ones is not known.
+    fn lost_texts(&self, item: &Item, declared: &ValueInfo) -> bool {
+        let declared = declared.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
+        let texts = declared.is_some_and(|t| t.elem_type == STRING);
+        texts && matches!(item, Item::Tensor(t) if self.builder.texts_of(*t).is_none())
+    }
+
+    /// Of every output whose elements are places in a list of texts, its name and the texts.
+    pub(super) fn labels(&self, outputs: &[(String, Item)]) -> Vec<(String, Vec<String>)> {
+        let labels = outputs.iter().filter_map(|(name, item)| match item {
+            Item::Tensor(t) => Some((name.clone(), self.builder.texts_of(*t)?.to_vec())),
+            _ => None,
+        });
+        labels.collect()
     }
 
     /// The error of an input or output.

@@ -48,8 +48,10 @@ pub fn import(path: &Path, options: &ImportOptions) -> Result<Imported, ImportEr
     }
     outputs::compare(&graph, &importer.builder, &found, &mut warnings);
     let seed = importer.builder.seed_input().map(str::to_owned);
+    let labels = importer.labels(&found);
     let graph = importer.finish(found)?;
-    Ok(Imported { graph, seed, warnings, metadata: metadata(&model), sources: files.paths })
+    let (metadata, sources) = (metadata(&model), files.paths);
+    Ok(Imported { graph, seed, warnings, labels, metadata, sources })
 }
 
 /// What is said of sizes that data gives.

@@ -1,7 +1,7 @@
 //! Runs the rules over a graph's nodes.
 
 use super::super::error::{ImportError, Unsupported};
-use super::builder::{Builder, OpError, OpResult, Tensor, unsupported};
+use super::builder::{Builder, OpError, OpResult, Tensor, moves, unsupported};
 use super::call::{Call, Rule};
 use super::file::Files;
 
@@ -12,6 +12,7 @@ use super::{control, rules, sequences, tensor};
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::rc::Rc;
 
 /// Versions of operator sets by domain.
 pub(super) type Opsets = BTreeMap<String, i64>;
@@ -194,16 +195,15 @@ impl<'a> Importer<'a> {
             if let Some(data) = stored.get(name.as_str())
                 && !self.scopes.last().is_some_and(|names| names.contains_key(name))
             {
-                let constant = match data {
-                    Stored::Dense(t) => tensor::constant(t, self.files),
-                    Stored::Sparse(t) => tensor::dense(t, self.files),
+                let (path, tensor) = (self.path.to_owned(), name.clone());
+                let refused = |reason| ImportError::Tensor { path, tensor, reason };
+                let made = match data {
+                    Stored::Dense(t) => self.dense(t),
+                    Stored::Sparse(t) => {
+                        tensor::dense(t, self.files).map(|made| self.builder.constant(made))
+                    }
                 };
-                let constant = constant.map_err(|reason| ImportError::Tensor {
-                    path: self.path.to_owned(),
-                    tensor: name.clone(),
-                    reason,
-                })?;
-                let t = self.builder.constant(constant);
+                let t = made.map_err(refused)?;
                 let t = self.builder.widened(t)?;
                 self.define(name, Some(Item::Tensor(t)));
             }
@@ -251,6 +251,16 @@ impl<'a> Importer<'a> {
         Ok(outputs.iter().map(|name| self.lookup(name).cloned().flatten()).collect())
     }
 
+    /// A stored tensor.
+    fn dense(&mut self, stored: &TensorProto) -> Result<Tensor, String> {
+        if let Some(texts) = tensor::texts(stored)? {
+            return self.builder.text_constant(texts).map_err(|error| match error {
+                OpError::Wrong(reason) | OpError::Unsupported(reason) => reason,
+            });
+        }
+        Ok(self.builder.constant(tensor::constant(stored, self.files)?))
+    }
+
     fn define(&mut self, name: &str, value: Option<Item>) {
         if let Some(names) = self.scopes.last_mut() {
             names.insert(name.to_owned(), value);
@@ -287,6 +297,10 @@ impl<'a> Importer<'a> {
             (None, "") => {
                 unsupported("this operator is not supported yet; export the model without it")
             }
+            (None, "com.microsoft.nchwc") => unsupported(
+                "onnxruntime made this operator for one kind of CPU; import the model that was optimised, or save it \
+                 with at most ORT_ENABLE_EXTENDED",
+            ),
             (None, _) => unsupported(
                 "operators of this domain are not supported; export the model without them",
             ),
@@ -328,6 +342,7 @@ impl<'a> Importer<'a> {
             Some(_) => tensors_of(&items)?,
             None => items.iter().map(|item| tensor_in(item.as_ref())).collect(),
         };
+        let texts = self.texts_read(node, &inputs)?;
         let Self { builder, files, .. } = self;
         let mut call = Call { builder, node, opset, inputs: &inputs, wanted, files };
         let made = match rule {
@@ -338,7 +353,25 @@ impl<'a> Importer<'a> {
             }
             None => vec![sequences::apply(&mut call, &items)?],
         };
+        if let (Some(texts), [Item::Tensor(moved)]) = (texts, made.as_slice()) {
+            self.builder.stand_for(*moved, texts);
+        }
         Ok(Some(made.into_iter().map(Some).collect()))
+    }
+
+    /// The texts that a node moves.
+    fn texts_read(
+        &self,
+        node: &NodeProto,
+        inputs: &[Option<Tensor>],
+    ) -> OpResult<Option<Rc<[String]>>> {
+        let mut read = inputs.iter().enumerate();
+        let read = read.find_map(|(n, t)| self.builder.texts_of((*t)?).map(|texts| (n, texts)));
+        match read {
+            None => Ok(None),
+            Some((0, texts)) if moves(&node.op_type) => Ok(Some(texts)),
+            Some(_) => unsupported("texts can be moved, but not computed with"),
+        }
     }
 }
 

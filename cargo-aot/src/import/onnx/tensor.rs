@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 /// Largest size in bytes that a sparse tensor is spread to.
 const MAX_DENSE: usize = 1 << 30;
+/// The code of texts.
+pub(super) const STRING: i32 = 8;
 /// Greatest rank accepted.
 pub(super) const MAX_RANK: usize = 16;
 
@@ -86,6 +88,29 @@ pub(super) fn constant(tensor: &TensorProto, files: &mut Files) -> Result<Consta
         bytes
     };
     Ok(Constant { name: tensor.name.clone(), dtype, shape, bytes })
+}
+
+/// A stored tensor of texts.
+pub(super) struct Texts {
+    /// The elements, row by row.
+    pub(super) elements: Vec<String>,
+    pub(super) shape: Vec<usize>,
+}
+
+/// A stored tensor, if it holds texts.
+///
+/// # Errors
+/// A text for users.
+pub(super) fn texts(tensor: &TensorProto) -> Result<Option<Texts>, String> {
+    if tensor.data_type != STRING {
+        return Ok(None);
+    }
+    let elements = tensor.string_data.iter().map(|bytes| String::from_utf8(bytes.to_vec()));
+    let elements = elements.collect::<Result<Vec<_>, _>>();
+    let elements = elements.map_err(|_| "a text is not UTF-8".to_owned())?;
+    let shape = tensor.dims.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
+    let shape = shape.map_err(|_| format!("shape {:?} is negative", tensor.dims))?;
+    Ok(Some(Texts { elements, shape }))
 }
 
 fn external(entries: &[StringEntry], size: u64, files: &mut Files) -> Result<Bytes, String> {

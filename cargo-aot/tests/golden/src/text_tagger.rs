@@ -14,6 +14,7 @@
 //! | [`t_9`](Outputs::t_9) | `f32` | `[batch, 4, width]` |
 //! | [`embed_out_0`](Outputs::embed_out_0) | `f32` | `[batch, sequence, 4]` |
 //! | [`pooled`](Outputs::pooled) | `f32` | `[batch, 1, sequence // 2, width // 2]` |
+//! | [`tag`](Outputs::tag) | `i64` | `[batch]` |
 //!
 //! `//` divides and rounds down.
 //!
@@ -63,6 +64,13 @@ pub struct Inputs<'a> {
     pub picture: aot_runtime::Input<'a, f32, 4>,
 }
 
+/// The texts that elements of the output `tag` are places of.
+pub const TAG_LABELS: [&str; 3] = [
+    "noun",
+    "\"verb\" `v`",
+    "other",
+];
+
 /// What a run gives, on the host.
 #[derive(Debug)]
 pub struct Outputs {
@@ -74,6 +82,8 @@ pub struct Outputs {
     pub embed_out_0: aot_runtime::Tensor<f32, 3>,
     /// `pooled`, of shape `[batch, 1, sequence // 2, width // 2]`.
     pub pooled: aot_runtime::Tensor<f32, 4>,
+    /// `tag`, of shape `[batch]`: places in [`TAG_LABELS`].
+    pub tag: aot_runtime::Tensor<i64, 1>,
 }
 
 /// Buffers that a run writes to, each of the shape that its output has.
@@ -87,6 +97,8 @@ pub struct OutputsMut<'a> {
     pub embed_out_0: aot_runtime::Output<'a, f32, 3>,
     /// For `pooled`, of shape `[batch, 1, sequence // 2, width // 2]`.
     pub pooled: aot_runtime::Output<'a, f32, 4>,
+    /// For `tag`, of shape `[batch]`.
+    pub tag: aot_runtime::Output<'a, i64, 1>,
 }
 
 /// What a run leaves on the device.
@@ -100,6 +112,8 @@ pub struct DeviceOutputs {
     pub embed_out_0: aot_runtime::DeviceTensor<f32, 3>,
     /// `pooled`, of shape `[batch, 1, sequence // 2, width // 2]`.
     pub pooled: aot_runtime::DeviceTensor<f32, 4>,
+    /// `tag`, of shape `[batch]`.
+    pub tag: aot_runtime::DeviceTensor<i64, 1>,
 }
 
 /// The model, loaded on a device.
@@ -163,13 +177,16 @@ impl TextTagger {
             aot_runtime::Tensor::<f32, 3>::zeros(sizes.output(2)?)?;
         let mut output_3 =
             aot_runtime::Tensor::<f32, 4>::zeros(sizes.output(3)?)?;
-        let mut outputs = [output_0.erase_mut(), output_1.erase_mut(), output_2.erase_mut(), output_3.erase_mut()];
+        let mut output_4 =
+            aot_runtime::Tensor::<i64, 1>::zeros(sizes.output(4)?)?;
+        let mut outputs = [output_0.erase_mut(), output_1.erase_mut(), output_2.erase_mut(), output_3.erase_mut(), output_4.erase_mut()];
         self.loaded.run(&sizes, None, &inputs, &mut outputs)?;
         Ok(Outputs {
             scores_0: output_0,
             t_9: output_1,
             embed_out_0: output_2,
             pooled: output_3,
+            tag: output_4,
         })
     }
 
@@ -187,6 +204,7 @@ impl TextTagger {
             t_9: outputs.tensor(1)?,
             embed_out_0: outputs.tensor(2)?,
             pooled: outputs.tensor(3)?,
+            tag: outputs.tensor(4)?,
         })
     }
 
@@ -210,13 +228,17 @@ impl TextTagger {
         let mut output_3 = self
             .loaded
             .device_output::<f32, 4>(&sizes, 3)?;
-        let mut outputs = [output_0.erase(), output_1.erase(), output_2.erase(), output_3.erase()];
+        let mut output_4 = self
+            .loaded
+            .device_output::<i64, 1>(&sizes, 4)?;
+        let mut outputs = [output_0.erase(), output_1.erase(), output_2.erase(), output_3.erase(), output_4.erase()];
         self.loaded.run(&sizes, None, &inputs, &mut outputs)?;
         Ok(DeviceOutputs {
             scores_0: output_0,
             t_9: output_1,
             embed_out_0: output_2,
             pooled: output_3,
+            tag: output_4,
         })
     }
 
@@ -264,8 +286,8 @@ impl Inputs<'_> {
 }
 
 impl OutputsMut<'_> {
-    fn erase(&mut self) -> [aot_runtime::OutputRef<'_>; 4] {
-        [self.scores_0.erase(), self.t_9.erase(), self.embed_out_0.erase(), self.pooled.erase()]
+    fn erase(&mut self) -> [aot_runtime::OutputRef<'_>; 5] {
+        [self.scores_0.erase(), self.t_9.erase(), self.embed_out_0.erase(), self.pooled.erase(), self.tag.erase()]
     }
 }
 
@@ -321,6 +343,12 @@ impl aot_runtime::Model for TextTagger {
                 field: "pooled",
                 dtype: aot_runtime::DType::F32,
                 shape: &["batch", "1", "sequence // 2", "width // 2"],
+            },
+            aot_runtime::PortMeta {
+                name: "tag",
+                field: "tag",
+                dtype: aot_runtime::DType::I64,
+                shape: &["batch"],
             },
         ],
         state: &[

@@ -11,8 +11,10 @@ mod reduce;
 mod repeat;
 mod sizes;
 mod tensors;
+mod texts;
 
 pub(super) use branch::Branch;
 pub(super) use random::Seed;
 pub(super) use sizes::{DataSizes, Element, Most, element_name};
 pub(super) use tensors::{Builder, OpError, OpResult, Tensor, unsupported, wrong};
+pub(super) use texts::moves;

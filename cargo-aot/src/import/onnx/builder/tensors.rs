@@ -84,6 +84,8 @@ pub(in super::super) struct Builder {
     pub(super) frames: u32,
     entries: Vec<Entry>,
     scalars: HashMap<(DType, u64), Tensor>,
+    /// What the elements of a tensor of places stand for.
+    pub(super) texts: HashMap<Tensor, Rc<[String]>>,
     pub(super) data_sizes: DataSizes,
     /// The input that random numbers come from, once there is one.
     pub(super) seed: Option<Tensor>,
@@ -104,6 +106,7 @@ impl Builder {
             frames: 0,
             entries: Vec::new(),
             scalars: HashMap::new(),
+            texts: HashMap::new(),
             data_sizes,
             seed: None,
             drawings: 0,

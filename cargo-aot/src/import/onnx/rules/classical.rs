@@ -14,7 +14,9 @@ pub(super) const RULES: &[Entry] = &[
         let Some(axis) = c.rank(x).checked_sub(1) else { return wrong("a scalar") };
         let flat = super::shape::product(c.shape(indices));
         let indices = c.reshape(indices, &[flat])?;
-        Ok(vec![c.gather(x, indices, axis)?])
+        let y = c.gather(x, indices, axis)?;
+        // A vector counts as one row.
+        Ok(vec![if axis == 0 { c.unsqueeze(y, &[0])? } else { y }])
     }),
     classical("Binarizer", |c| {
         let (x, threshold) = (c.x(0)?, c.float("threshold", 0.0));
@@ -143,8 +145,7 @@ pub(super) fn binary_scores(
 #[derive(Debug)]
 pub(super) enum Labels {
     Numbers(Vec<i64>),
-    /// How many; their names are text.
-    Texts(usize),
+    Texts(Vec<String>),
 }
 
 impl Labels {
@@ -154,16 +155,16 @@ impl Labels {
                 return Ok(Self::Numbers(numbers));
             }
         }
-        match c.texts("classlabels_strings").map_or(0, |list| list.len()) {
-            0 => wrong("the labels of classes are missing"),
-            count => Ok(Self::Texts(count)),
+        match c.texts("classlabels_strings") {
+            Some(texts) if !texts.is_empty() => Ok(Self::Texts(texts)),
+            _ => wrong("the labels of classes are missing"),
         }
     }
 
     pub(super) fn count(&self) -> usize {
         match self {
             Self::Numbers(numbers) => numbers.len(),
-            Self::Texts(count) => *count,
+            Self::Texts(texts) => texts.len(),
         }
     }
 
@@ -193,19 +194,17 @@ impl Labels {
                 let numbers = ints(c, numbers);
                 c.gather(numbers, class, 0)?
             }
-            Self::Texts(_) if c.wants(0) => {
-                return unsupported(
-                    "labels are strings; take the label off the model's outputs and use the scores, a column per label",
-                );
+            Self::Texts(texts) => {
+                c.stand_for(class, texts.as_slice().into());
+                class
             }
-            Self::Texts(_) => class,
         };
         Ok(vec![label, scores])
     }
 }
 
-/// The place of the greatest element of every row.
-fn largest(c: &mut Call<'_>, scores: Tensor) -> OpResult {
+/// The place of the greatest element of every row, the first of several.
+pub(super) fn largest(c: &mut Call<'_>, scores: Tensor) -> OpResult {
     c.op(Op::ArgReduce { max: true, axis: 1, keep_dims: false, last: false }, &[scores])
 }
 
@@ -300,7 +299,7 @@ fn imputer(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     Ok(vec![c.select(missing, values, x)?])
 }
 
-/// Numbers by numbers: the value of the key that an element is, or the default.
+/// Numbers or texts by numbers: the value of the key that an element is, or the default.
 fn label_encoder(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     let dtype = c.dtype(x);
@@ -319,18 +318,26 @@ fn label_encoder(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
             },
         }
     };
-    let (Some(keys), Some(values)) = (list(c, "keys")?, list(c, "values")?) else {
-        return unsupported("keys or values that are no numbers");
+    let texts = c.texts("values_strings").filter(|list| !list.is_empty());
+    let values = match &texts {
+        Some(texts) => Some(ints(c, &(0..texts.len() as i64).collect::<Vec<_>>())),
+        None => list(c, "values")?,
+    };
+    let (Some(keys), Some(values)) = (list(c, "keys")?, values) else {
+        return unsupported("keys that are no numbers");
     };
     if c.shape(keys) != c.shape(values) {
         return wrong("there are not as many values as keys");
     }
-    let default = match c.tensor_attr("default_tensor")? {
-        Some(constant) => {
+    let default = match (&texts, c.tensor_attr("default_tensor")?) {
+        // Behind all others.
+        (Some(texts), None) => c.scalar(texts.len() as f64, DType::I64),
+        (Some(_), Some(_)) => return unsupported("a default_tensor for texts"),
+        (None, Some(constant)) => {
             let default = c.constant(constant);
             c.reshape(default, &[])?
         }
-        None => {
+        (None, None) => {
             let default = match c.dtype(values).is_float() {
                 true => c.float("default_float", 0.0),
                 false => c.int("default_int64", -1) as f64,
@@ -347,5 +354,10 @@ fn label_encoder(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let at = Op::ArgReduce { max: true, axis: rank, keep_dims: false, last: false };
     let at = c.op(at, &[same])?;
     let value = c.gather(values, at, 0)?;
-    Ok(vec![c.select(found, value, default)?])
+    let value = c.select(found, value, default)?;
+    if let Some(mut texts) = texts {
+        texts.push(c.text("default_string", "_Unused"));
+        c.stand_for(value, texts.into());
+    }
+    Ok(vec![value])
 }

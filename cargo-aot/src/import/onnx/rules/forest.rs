@@ -4,13 +4,14 @@ use super::super::builder::{OpResult, Tensor, unsupported, wrong};
 use super::super::call::Call;
 use aot_ir::op::{BinaryOp, ReduceOp, UnaryOp};
 use aot_ir::{Bytes, Constant, DType, Dim};
+use std::collections::HashSet;
 
 /// How a node compares a feature with its number, by code.
 const MODES: [BinaryOp; 6] =
     [BinaryOp::Le, BinaryOp::Lt, BinaryOp::Ge, BinaryOp::Gt, BinaryOp::Eq, BinaryOp::Ne];
 /// The code of nodes that ask whether a feature is one of several numbers.
 pub(super) const MEMBER: i64 = 6;
-/// Most numbers in the table of what leaves give.
+/// Most numbers in the table of what leaves give, where they give few.
 const MAX_TABLE: usize = 1 << 24;
 
 /// Trees whose nodes are numbered: inner ones first, leaves behind them.
@@ -93,7 +94,7 @@ impl Forest {
 
     /// What the trees give for every row of `x [rows, features]`, combined: `[rows, targets]`.
     pub(super) fn scores(
-        &self,
+        mut self,
         c: &mut Call<'_>,
         x: Tensor,
         targets: i64,
@@ -102,34 +103,109 @@ impl Forest {
         self.check()?;
         let dtype = c.dtype(x);
         let width = usize::try_from(targets).unwrap_or(0);
-        if width == 0 || self.leaves.len().saturating_mul(width) > MAX_TABLE {
-            return unsupported(format!("{} leaves for {targets} targets", self.leaves.len()));
+        if width == 0 {
+            return wrong(format!("there are {targets} targets"));
         }
+        let mut given = self.leaves.iter().flatten();
+        if let Some((target, _)) = given.find(|(target, _)| !(0..targets).contains(target)) {
+            return wrong(format!("a leaf gives target {target} of {targets}"));
+        }
+        let trees = self.roots.len();
         let absent = match aggregate {
             Aggregate::Min => f64::INFINITY,
             Aggregate::Max => f64::NEG_INFINITY,
             Aggregate::Mean | Aggregate::Sum => 0.0,
         };
-        let mut table = vec![absent; self.leaves.len() * width];
-        for (row, leaf) in table.chunks_mut(width).zip(&self.leaves) {
+        let grouped = width > 1 && self.group_by_target(width);
+        // What a leaf gives: one number where its tree is for one target, else one per target.
+        let columns = if grouped { 1 } else { width };
+        let given: usize = self.leaves.iter().map(Vec::len).sum();
+        if self.leaves.len().saturating_mul(columns) > MAX_TABLE.max(given.saturating_mul(4)) {
+            return unsupported(format!("{} leaves for {targets} targets", self.leaves.len()));
+        }
+        let mut table = vec![absent; self.leaves.len() * columns];
+        for (row, leaf) in table.chunks_mut(columns).zip(&self.leaves) {
             for &(target, weight) in leaf {
-                match usize::try_from(target).ok().and_then(|t| row.get_mut(t)) {
-                    Some(place) if place.is_finite() => *place += weight,
-                    Some(place) => *place = weight,
-                    None => return wrong(format!("a leaf gives target {target} of {targets}")),
-                }
+                let place = &mut row[if grouped { 0 } else { target as usize }];
+                *place = if place.is_finite() { *place + weight } else { weight };
             }
         }
-        let table = floats(c, &table, &[self.leaves.len(), width], dtype)?;
+        let table = floats(c, &table, &[self.leaves.len(), columns], dtype)?;
         let leaf = self.walk(c, x)?;
         let own = c.gather(table, leaf, 0)?;
+        // [rows, trees, columns], or with the trees of a target one behind the other.
+        let (own, axis) = match grouped {
+            true => {
+                let each = (self.roots.len() / width) as i64;
+                let rows = c.shape(x)[0].clone();
+                (c.reshape(own, &[rows, targets.into(), each.into()])?, 2)
+            }
+            false => (own, 1),
+        };
         let op = match aggregate {
-            Aggregate::Mean => ReduceOp::Mean,
-            Aggregate::Sum => ReduceOp::Sum,
+            Aggregate::Mean | Aggregate::Sum => ReduceOp::Sum,
             Aggregate::Min => ReduceOp::Min,
             Aggregate::Max => ReduceOp::Max,
         };
-        c.reduce(op, own, &[1], false)
+        let combined = c.reduce(op, own, &[axis], false)?;
+        match aggregate {
+            Aggregate::Sum => Ok(combined),
+            Aggregate::Mean => c.with(BinaryOp::Div, combined, trees as f64),
+            // A target that no tree gives anything for is 0.
+            Aggregate::Min | Aggregate::Max => {
+                let none = c.with(BinaryOp::Eq, combined, absent)?;
+                let zero = c.scalar_like(0.0, combined);
+                c.select(none, zero, combined)
+            }
+        }
+    }
+
+    /// Where every tree is for one target, puts the trees of each target together, as many for each: those that are
+    /// missing are a leaf that gives nothing. Says whether it did: not where that made more than twice the trees.
+    fn group_by_target(&mut self, targets: usize) -> bool {
+        let mut groups: Vec<Vec<i64>> = vec![Vec::new(); targets];
+        for &root in &self.roots {
+            match self.target_of(root) {
+                Some(target) => groups[target].push(root),
+                None => return false,
+            }
+        }
+        let most = groups.iter().map(Vec::len).max().unwrap_or(0);
+        if most * targets > 2 * self.roots.len() {
+            return false;
+        }
+        if groups.iter().any(|group| group.len() < most) {
+            let empty = self.count() as i64;
+            self.leaves.push(Vec::new());
+            self.next.iter_mut().for_each(|next| next.push(empty));
+            groups.iter_mut().for_each(|group| group.resize(most, empty));
+        }
+        self.roots = groups.concat();
+        true
+    }
+
+    /// The one target that all leaves of a tree give a number to (the first if they give none).
+    fn target_of(&self, root: i64) -> Option<usize> {
+        let inner = self.inner();
+        let mut found = None;
+        let mut seen = HashSet::from([root]);
+        let mut open = vec![root];
+        while let Some(node) = open.pop() {
+            match (node as usize).checked_sub(inner) {
+                Some(leaf) => {
+                    for (target, _) in &self.leaves[leaf] {
+                        if *found.get_or_insert(*target) != *target {
+                            return None;
+                        }
+                    }
+                }
+                None => {
+                    let sides = self.next.iter().map(|side| side[node as usize]);
+                    open.extend(sides.filter(|side| seen.insert(*side)));
+                }
+            }
+        }
+        usize::try_from(found.unwrap_or(0)).ok()
     }
 
     /// The leaf that a row comes to in every tree, `[rows, trees]`: one gather per level for all trees at once.

@@ -3,6 +3,7 @@
 use super::super::builder::{Builder, Element, Most, OpResult, Tensor, unsupported, wrong};
 use super::super::call::{Call, depends};
 use super::super::known::{Content, Elem};
+use super::super::tensor::Texts;
 use super::table::{Entry, onnx};
 use aot_ir::dim::{Cmp, Cond};
 use aot_ir::op::{BinaryOp, UnaryOp};
@@ -33,6 +34,9 @@ pub(super) fn coordinates(b: &mut Builder, shape: &[Dim], axis: usize, dtype: DT
 }
 
 fn constant(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
+    if let Some(texts) = c.stored_texts("value")? {
+        return Ok(vec![c.text_constant(texts)?]);
+    }
     if let Some(mut value) = c.tensor_attr("value")? {
         value.name.clear();
         return Ok(vec![c.constant(value)]);
@@ -60,8 +64,12 @@ fn constant(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
             Ok(constant) => Ok(vec![c.constant(constant)]),
             Err(reason) => wrong(reason),
         };
-    } else if c.has("value_string") || c.has("value_strings") {
-        return unsupported("strings are not supported");
+    } else if c.has("value_string") {
+        let elements = vec![c.text("value_string", "")];
+        return Ok(vec![c.text_constant(Texts { elements, shape: Vec::new() })?]);
+    } else if let Some(elements) = c.texts("value_strings") {
+        let shape = vec![elements.len()];
+        return Ok(vec![c.text_constant(Texts { elements, shape })?]);
     } else {
         return wrong("a Constant without value");
     };

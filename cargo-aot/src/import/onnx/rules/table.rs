@@ -57,6 +57,7 @@ const FAMILIES: &[&[Entry]] = &[
     super::image::RULES,
     super::indexing::RULES,
     super::microsoft::attention::RULES,
+    super::microsoft::bnb4::RULES,
     super::microsoft::fused::RULES,
     super::microsoft::grouped::RULES,
     super::microsoft::linear::RULES,
@@ -77,6 +78,7 @@ const FAMILIES: &[&[Entry]] = &[
     super::signal::RULES,
     super::slicing::RULES,
     super::suppression::RULES,
+    super::svm::RULES,
     super::trees::RULES,
 ];
 

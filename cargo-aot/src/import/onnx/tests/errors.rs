@@ -135,7 +135,7 @@ fn stored_tensors_are_checked() {
     assert!(error.contains("negative"), "{error}");
     let mut strings = floats("w", &[1], &[]);
     strings.data_type = 8;
-    assert!(with(strings).contains("string"));
+    assert!(with(strings).contains("texts are stored"));
 }
 
 #[test]
@@ -178,6 +178,17 @@ fn structure_from_data_is_refused_with_a_reason() {
     let says =
         "`axes` depends on the model's input data, but must be known when the model is built";
     assert!(error.contains(says), "{error}");
+}
+
+#[test]
+fn what_onnxruntime_made_for_one_machine_is_refused_with_a_remedy() {
+    let mut reordered = node("ReorderInput", "x", "y");
+    reordered.domain = "com.microsoft.nchwc".to_owned();
+    let mut model = model(17, vec![value("x", F32, "1 8 4 4")], vec![], vec![reordered], "y");
+    let domain = "com.microsoft.nchwc".to_owned();
+    model.opset_import.push(super::super::proto::OperatorSetId { domain, version: 1 });
+    let error = import_error(&model, "");
+    assert!(error.contains("save it with at most ORT_ENABLE_EXTENDED"), "{error}");
 }
 
 #[test]

@@ -11,3 +11,4 @@ mod sequences;
 mod shapes;
 mod signal;
 mod sizes;
+mod texts;

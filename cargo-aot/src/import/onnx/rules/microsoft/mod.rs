@@ -2,6 +2,7 @@
 //! (<https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md>), a file per family.
 
 pub(super) mod attention;
+pub(super) mod bnb4;
 pub(super) mod fused;
 pub(super) mod grouped;
 pub(super) mod linear;
