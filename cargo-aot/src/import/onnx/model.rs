@@ -47,6 +47,7 @@ pub fn import(path: &Path, options: &ImportOptions) -> Result<Imported, ImportEr
         return Err(ImportError::Unknown { what: "dim", names: unknown, known });
     }
     outputs::compare(&graph, &importer.builder, &found, &mut warnings);
+    warnings.extend(importer.builder.take_warnings());
     let seed = importer.builder.seed_input().map(str::to_owned);
     let labels = importer.labels(&found);
     let graph = importer.finish(found)?;

@@ -91,6 +91,8 @@ pub(in super::super) struct Builder {
     pub(super) seed: Option<Tensor>,
     /// How often random numbers have been drawn from it.
     pub(super) drawings: u64,
+    /// What the user should know.
+    warnings: Vec<String>,
     /// Name of the model's node that nodes are made for.
     pub(in super::super) node: String,
 }
@@ -110,6 +112,7 @@ impl Builder {
             data_sizes,
             seed: None,
             drawings: 0,
+            warnings: Vec::new(),
             node: String::new(),
         }
     }
@@ -309,6 +312,19 @@ impl Builder {
     /// The one number that all elements are.
     pub(in super::super) fn uniform(&mut self, t: Tensor) -> Option<f64> {
         self.content(t)?.uniform()?.as_const()
+    }
+
+    /// Tells the user something about the node at hand.
+    pub(in super::super) fn warn(&mut self, text: &str) {
+        let text = format!("node `{}`: {text}", self.node);
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    /// What there is to tell, once.
+    pub(in super::super) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
 
     /// How many guards there are.

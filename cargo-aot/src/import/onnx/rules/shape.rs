@@ -3,7 +3,7 @@
 use super::super::builder::{Element, Most, OpResult, Tensor, wrong};
 use super::super::call::{Call, depends};
 use super::table::{Entry, onnx, since};
-use aot_ir::dim::Cmp;
+use aot_ir::dim::{Cmp, Cond};
 use aot_ir::op::{BinaryOp, UnaryOp};
 use aot_ir::{DType, Dim};
 
@@ -161,12 +161,35 @@ fn squeeze(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let x = c.x(0)?;
     let axes = match c.ints_moved("axes", 1, 13)? {
         Some(axes) => c.axes_of(&axes, c.rank(x))?,
-        None => {
-            let shape = c.shape(x);
-            (0..shape.len()).filter(|&i| shape[i].is(1)).collect()
-        }
+        None => single_axes(c, x)?,
     };
     Ok(vec![c.squeeze(x, &axes)?])
+}
+
+/// The axes of extent 1. How many axes a result has is decided at build: a run makes sure that no other extent is 1.
+fn single_axes(c: &mut Call<'_>, x: Tensor) -> OpResult<Vec<usize>> {
+    let mut single = Vec::new();
+    for (axis, extent) in c.shape(x).to_vec().iter().enumerate() {
+        match c.scope().decide(Cmp::Eq, extent, &Dim::ONE) {
+            Some(true) => single.push(axis),
+            Some(false) => {}
+            None => {
+                // Of sizes from 1 on this is easier to read.
+                let (two, is_one) = (Dim::from(2), Cond::Cmp(Cmp::Eq, extent.clone(), Dim::ONE));
+                let (found, expected) = match c.scope().interval(extent).lo >= 1 {
+                    true => (extent.clone(), c.scope().max(extent, &two)),
+                    false => (c.scope().select(&is_one, &Dim::ZERO, &Dim::ONE), Dim::ONE),
+                };
+                c.guard(found, expected);
+                let shown = c.symbols().show(extent);
+                c.warn(&format!(
+                    "it drops the axes of extent 1, and axis {axis} stays: runs in which its extent `{shown}` is 1 are \
+                     refused; where it always is 1, say so in `dims`"
+                ));
+            }
+        }
+    }
+    Ok(single)
 }
 
 fn unsqueeze(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {

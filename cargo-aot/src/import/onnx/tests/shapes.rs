@@ -123,6 +123,29 @@ fn what_versions_moved_from_attributes_to_inputs_is_the_same() {
 }
 
 #[test]
+fn axes_are_dropped_where_they_are_known_to_be_single() {
+    let model = model(
+        17,
+        vec![value("x", F32, "batch 1 n")],
+        vec![],
+        vec![node("Squeeze", "x", "y"), node("Identity", "y", "z")],
+        "z",
+    );
+    let either = import_ok(&model, "batch=1..8 n=2..9");
+    assert_eq!(summary(&either).1, "batch n");
+    let warning = "node `the Squeeze`: it drops the axes of extent 1, and axis 0 stays: runs in which its extent \
+                   `batch` is 1 are refused; where it always is 1, say so in `dims`";
+    assert_eq!(either.warnings, [warning]);
+    let [guard] = either.graph.guards.as_slice() else { panic!("{:?}", either.graph.guards) };
+    let error = guard.check(&either.graph.symbols, &[1, 2]).unwrap_err().to_string();
+    assert_eq!(error, "`the Squeeze` needs batch = max(batch, 2), but they are 1 and 2");
+    assert_eq!(guard.check(&either.graph.symbols, &[2, 2]), Ok(()));
+    assert_eq!(summary(&import_ok(&model, "batch=2..8 n=2..9")).1, "batch n");
+    assert_eq!(summary(&import_ok(&model, "batch=1 n=2..9")).1, "n");
+    assert_eq!(summary(&import_ok(&model, "batch=2..8 n=1")).1, "batch");
+}
+
+#[test]
 fn a_decided_branch_is_inlined() {
     let branch = |op: &str| super::super::proto::GraphProto {
         node: vec![node(op, "x", "inner")],

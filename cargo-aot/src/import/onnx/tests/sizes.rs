@@ -117,6 +117,17 @@ fn known_parts_of_a_shape_stay_known() {
 }
 
 #[test]
+fn a_count_that_is_squeezed_is_not_one() {
+    let nodes = vec![node("NonZero", "x", "at"), node("Squeeze", "at", "y")];
+    let imported = import_ok(&model(17, vec![value("x", F32, "6")], vec![], nodes, "y"), "");
+    let found = |x: [f32; 6]| run(&imported, &[numbers(&[6], &x)]);
+    assert_eq!(found([0., 1., 0., 0., 1., 0.]).unwrap()[0].shape(), [2]);
+    assert_eq!(found([0.; 6]).unwrap()[0].shape(), [0]);
+    let error = found([0., 0., 3., 0., 0., 0.]).unwrap_err();
+    assert!(error.contains("`the Squeeze` needs"), "{error}");
+}
+
+#[test]
 fn slices_from_data_are_within_what_they_slice() {
     let inputs = vec![value("x", F32, "n"), value("from", I64, "1"), value("to", I64, "1")];
     let nodes = vec![node("Slice", "x from to", "y")];
