@@ -24,7 +24,9 @@ pub struct Model {
     pub bounds: &'static [(&'static str, i64)],
     /// Inputs that are outputs of the call before, with these.
     pub state: &'static [(&'static str, &'static str)],
-    /// Its f16 kernels are compiled for all targets of a pack, not for the first alone.
+    /// The type of 16 bits that it is tried in: bf16 where activations are beyond what f16 holds.
+    pub narrow: &'static str,
+    /// Its kernels of 16 bits are compiled for all targets of a pack, not for the first alone.
     pub everywhere: bool,
 }
 
@@ -38,6 +40,7 @@ const FIXED: Model = Model {
     sizes: &[&[]],
     bounds: &[],
     state: &[],
+    narrow: "f16",
     everywhere: false,
 };
 
@@ -135,6 +138,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "terrain",
         file: "terrain/unet.onnx",
+        narrow: "bf16",
         dims: &[("batch", 1, 8, 1)],
         sizes: &[&[("batch", 1)], &[("batch", 2)]],
         ..FIXED

@@ -278,4 +278,24 @@ impl Op {
     pub fn is_pointwise(&self) -> bool {
         matches!(self, Self::Unary(_) | Self::Binary(_) | Self::Select | Self::Cast(_))
     }
+
+    /// Whether every result element is computed from coordinates and from at most one element of each operand: as part
+    /// of what reads it, it takes no kernel and no memory of its own.
+    pub fn is_elementwise(&self) -> bool {
+        self.is_pointwise()
+            || matches!(
+                self,
+                Self::Iota { .. }
+                    | Self::Dims { .. }
+                    | Self::Fill { .. }
+                    | Self::Reshape { .. }
+                    | Self::Transpose { .. }
+                    | Self::Slice { .. }
+                    | Self::Pad { .. }
+                    | Self::Expand { .. }
+                    | Self::Gather { .. }
+                    | Self::GatherElements { .. }
+                    | Self::GatherNd { .. }
+            )
+    }
 }

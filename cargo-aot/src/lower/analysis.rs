@@ -325,23 +325,8 @@ fn role(graph: &Graph, node: &Node) -> Role {
         Op::ScatterElements { .. } | Op::ScatterNd { .. } => Role::Scatter,
         Op::Loop(_) => Role::Loop,
         Op::Host(_) => Role::Host,
-        Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Select
-        | Op::Cast(_)
-        | Op::Iota { .. }
-        | Op::Dims { .. }
-        | Op::Fill { .. }
-        | Op::Reshape { .. }
-        | Op::Transpose { .. }
-        | Op::Slice { .. }
-        | Op::Pad { .. }
-        | Op::Expand { .. }
-        | Op::Concat { .. }
-        | Op::Gather { .. }
-        | Op::GatherElements { .. }
-        | Op::GatherNd { .. }
-        | Op::Resize(_) => Role::Inline,
+        Op::Concat { .. } | Op::Resize(_) => Role::Inline,
+        op if op.is_elementwise() => Role::Inline,
         _ => Role::Unsupported,
     }
 }

@@ -106,7 +106,8 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
     }
     for model in MODELS.iter().filter(|m| arguments.models.iter().any(|name| name == m.name)) {
         let graph = models::graph(model, layout)?;
-        for (name, precision) in [PRECISIONS[0], PRECISIONS[2]] {
+        let tried = |(name, _): &&(&str, Precision)| *name == "f32" || *name == model.narrow;
+        for &(name, precision) in PRECISIONS.iter().filter(tried) {
             let owned = |s: &&[(&str, i64)]| s.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
             packer.add(
                 Entry {
@@ -115,12 +116,16 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                     model: String::new(),
                     weights: String::new(),
                     sizes: model.sizes.iter().map(owned).collect(),
-                    tolerance: if name == "f32" { 1e-3 } else { 1e-2 },
+                    tolerance: match precision {
+                        Precision::F32 => 1e-3,
+                        Precision::Bf16 => 5e-2,
+                        _ => 1e-2,
+                    },
                     bounds: model.bounds.iter().map(|(n, b)| ((*n).to_owned(), *b)).collect(),
                     pictures: model.name == "det",
-                    everywhere: model.everywhere && name == "f16",
+                    everywhere: model.everywhere && name == model.narrow,
                     bench: true,
-                    varied: if name == "f16" { varied(model) } else { None },
+                    varied: if name == model.narrow { varied(model) } else { None },
                     recorded: None,
                 },
                 &graph,

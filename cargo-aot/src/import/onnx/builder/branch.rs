@@ -7,7 +7,7 @@ use super::super::known::Elem;
 use super::repeat::{Frame, OpenLoop};
 use super::tensors::{Builder, OpResult, Tensor, unsupported, wrong};
 use aot_ir::dim::{Atom, Cmp, Cond};
-use aot_ir::{Binding, DType, Dim, Graph, Guard, Op, Symbol, ValueId};
+use aot_ir::{Binding, DType, Dim, Graph, Guard, Symbol, ValueId};
 
 /// Most nodes of a branch that is computed whether it is chosen or not.
 const MAX_LIGHT: usize = 16;
@@ -31,27 +31,8 @@ impl Branch {
         graph.guards.is_empty()
             && graph.bindings.is_empty()
             && graph.nodes().len() <= MAX_LIGHT
-            && graph.nodes().all(|(_, node)| is_light(&node.op))
+            && graph.nodes().all(|(_, node)| node.op.is_elementwise())
     }
-}
-
-/// Whether an operator is part of the kernel that reads its result.
-fn is_light(op: &Op) -> bool {
-    op.is_pointwise()
-        || matches!(
-            op,
-            Op::Iota { .. }
-                | Op::Dims { .. }
-                | Op::Fill { .. }
-                | Op::Reshape { .. }
-                | Op::Transpose { .. }
-                | Op::Slice { .. }
-                | Op::Pad { .. }
-                | Op::Expand { .. }
-                | Op::Gather { .. }
-                | Op::GatherElements { .. }
-                | Op::GatherNd { .. }
-        )
 }
 
 impl Builder {
