@@ -190,6 +190,49 @@ model("torch_masked_rows", 23, [(n, F32, ["b", 2, "s", 8]) for n in "qkv"] + [("
       [N("Attention", ["q", "k", "v", "m"], ["y"])], [("y", F32, None)], (),
       [{"q": f(2, 2, 3, 8), "k": f(2, 2, 3, 8), "v": f(2, 2, 3, 8),
         "m": np.broadcast_to(np.tril(np.ones((3, 3), bool), -1), (2, 1, 3, 3)).copy()}], ir=11)
+# A step of a decoder whose keys and values are shared by groups of heads: written out as at opset 20 and whole as at 23.
+GROUPED = [
+    N("Concat", ["past_k", "k"], ["present_k"], axis=2),
+    N("Concat", ["past_v", "v"], ["present_v"], axis=2),
+    N("Shape", ["past_k"], ["b1"], start=0, end=1),
+    N("Shape", ["present_k"], ["t1"], start=2, end=3),
+    N("Concat", ["b1", "two", "three", "t1", "eight"], ["wide"], axis=0),
+    N("Concat", ["b1", "six", "t1", "eight"], ["merged"], axis=0),
+    *[node for x in "kv" for node in (
+        N("Unsqueeze", [f"present_{x}", "two"], [f"{x}1"]),
+        N("Expand", [f"{x}1", "wide"], [f"{x}2"]),
+        N("Reshape", [f"{x}2", "merged"], [f"{x}3"]))],
+]
+WRITTEN_OUT = [
+    N("Concat", ["all", "t1", "eight"], ["flat"], axis=0),
+    N("Reshape", ["k3", "flat"], ["k4"]),
+    N("Transpose", ["k4"], ["k5"], perm=[0, 2, 1]),
+    N("Concat", ["b1", "six", "eight", "t1"], ["back"], axis=0),
+    N("Reshape", ["k5", "back"], ["kt"]),
+    N("Mul", ["q", "root"], ["qs"]),
+    N("Mul", ["kt", "root"], ["ks"]),
+    N("MatMul", ["qs", "ks"], ["scores"]),
+    N("Where", ["allowed", "zero", "never"], ["mask"]),
+    N("Add", ["scores", "mask"], ["masked"]),
+    N("Softmax", ["masked"], ["p"], axis=-1),
+    N("IsNaN", ["p"], ["nan"]),
+    N("Where", ["nan", "zero", "p"], ["weights"]),
+    N("MatMul", ["weights", "v3"], ["y"]),
+]
+DECODER_INPUTS = [("q", F32, ["b", 6, 1, 8])] + [(n, F32, ["b", 2, 1, 8]) for n in "kv"] + [
+    (n, F32, ["b", 2, "past", 8]) for n in ("past_k", "past_v")]
+DECODER_SIZES = {"one": ints(1), "two": ints(2), "three": ints(3), "six": ints(6), "eight": ints(8), "all": ints(-1),
+                 "root": scalar(8**-0.25, np.float32), "zero": scalar(0, np.float32),
+                 "never": scalar(-np.inf, np.float32)}
+DECODER_OUTPUTS = [(n, F32, None) for n in ("y", "present_k", "present_v")]
+for opset, rest, extra in (
+        (20, WRITTEN_OUT, [("allowed", BOOL, ["b", 1, 1, "past + 1"])]),
+        (23, [N("Concat", ["b1", "one", "one", "t1"], ["shape"], axis=0),
+              N("ConstantOfShape", ["shape"], ["on"], value=stored(np.array([True]))),
+              N("Attention", ["q", "k3", "v3", "on"], ["y"])], [])):
+    model(f"torch_decoder_{opset}", opset, DECODER_INPUTS + extra, GROUPED + rest, DECODER_OUTPUTS, DECODER_SIZES,
+          [{n: f(b, *(p if d == "past" else d for d in shape[1:])) if kind == F32 else RNG.random((b, 1, 1, p + 1)) < 0.8
+            for n, kind, shape in DECODER_INPUTS + extra} for b, p in ((1, 1), (3, 9))], ir=11 if opset > 21 else 9)
 model("torch_norms", 23, [("x", F32, ["b", "s", 8])], [
     N("RMSNormalization", ["x", "w"], ["a"], axis=-1, epsilon=1e-6),
     N("LayerNormalization", ["a", "w", "w"], ["c"], axis=-1),

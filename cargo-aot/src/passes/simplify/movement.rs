@@ -4,6 +4,7 @@ use super::super::matching::{node, same_shape, scalar};
 use super::super::rewriter::Candidate;
 use aot_ir::dim::{Cmp, Scope};
 use aot_ir::{Dim, Graph, GraphError, Op, Scalar, ValueId};
+use std::ops::Range;
 
 type Result = std::result::Result<Option<ValueId>, GraphError>;
 
@@ -36,11 +37,62 @@ pub(super) fn reshape(g: &mut Graph, shape: &[Dim], c: Candidate<'_>) -> Result 
     if same_shape(g, shape, &g[x].shape) {
         return Ok(Some(x));
     }
+    let Some(inner) = node(g, x) else { return Ok(None) };
+    match (inner.op.clone(), inner.inputs.first().copied()) {
+        (Op::Reshape { .. }, Some(operand)) => {
+            g.add1(Op::Reshape { shape: shape.to_vec() }, &[operand], c.name).map(Some)
+        }
+        (Op::Transpose { perm }, Some(operand)) => reshape_first(g, shape, operand, &perm, c),
+        _ => Ok(None),
+    }
+}
+
+/// A reshape of a transposed reshape that keeps the axes apart which were transposed: one reshape, then the transpose.
+fn reshape_first(
+    g: &mut Graph,
+    shape: &[Dim],
+    x: ValueId,
+    perm: &[usize],
+    c: Candidate<'_>,
+) -> Result {
     let Some(inner) = node(g, x).filter(|n| matches!(n.op, Op::Reshape { .. })) else {
         return Ok(None);
     };
     let operand = inner.inputs[0];
-    g.add1(Op::Reshape { shape: shape.to_vec() }, &[operand], c.name).map(Some)
+    let before: Vec<Dim> = perm.iter().map(|&axis| g[x].shape[axis].clone()).collect();
+    let Some(runs) = runs(g, shape, &before) else { return Ok(None) };
+    // In the order that the axes have before they are transposed.
+    let mut order: Vec<usize> = (0..perm.len()).collect();
+    order.sort_by_key(|&i| perm[i]);
+    let mut places = vec![0; shape.len()];
+    let mut untransposed = Vec::with_capacity(shape.len());
+    for i in order {
+        for axis in runs[i].clone() {
+            places[axis] = untransposed.len();
+            untransposed.push(shape[axis].clone());
+        }
+    }
+    let first = g.add1(Op::Reshape { shape: untransposed }, &[operand], c.name)?;
+    g.add1(Op::Transpose { perm: places }, &[first], c.name).map(Some)
+}
+
+/// For each extent the axes of a shape, one after the other, that come to it.
+fn runs(g: &Graph, shape: &[Dim], extents: &[Dim]) -> Option<Vec<Range<usize>>> {
+    let mut runs = Vec::with_capacity(extents.len());
+    let mut next = 0;
+    for extent in extents {
+        let start = next;
+        let mut product = Dim::ONE;
+        while !same_shape(g, std::slice::from_ref(&product), std::slice::from_ref(extent)) {
+            product = product * shape.get(next)?.clone();
+            next += 1;
+        }
+        runs.push(start..next);
+    }
+    // What is left are extents of 1.
+    let rest = shape[next..].iter().all(|d| d.is(1));
+    runs.last_mut().filter(|_| rest)?.end = shape.len();
+    Some(runs)
 }
 
 pub(super) fn expand(g: &mut Graph, shape: &[Dim], c: Candidate<'_>) -> Result {

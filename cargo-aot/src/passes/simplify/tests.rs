@@ -158,3 +158,45 @@ fn single_elements_need_no_reduction_or_gather() {
     assert_eq!(count(&left, |op| matches!(op, Op::Reduce { .. } | Op::Gather { .. })), 0);
     equal(&g, &left, &[5]);
 }
+
+/// As PyTorch's decompositions turn the last two axes of any number of them.
+#[test]
+fn reshapes_around_a_transpose_merge() {
+    let mut g = Graph::new("test");
+    let n = g.symbols.add(Symbol::new("n", 1, 5, 1));
+    let n = g.symbols.dim(n);
+    let rows = &n + 1;
+    let shape = |list: &[&Dim]| list.iter().map(|&d| d.clone()).collect::<Vec<Dim>>();
+    let [two, three, four, one] = [2, 3, 4, 1].map(Dim::from);
+    let x = g.add_input("x", DType::F32, shape(&[&n, &two, &three, &rows, &four]));
+    let batches = &n * &Dim::from(6);
+    let mut y = x;
+    for op in [
+        Op::Reshape { shape: shape(&[&batches, &rows, &four]) },
+        Op::Transpose { perm: vec![0, 2, 1] },
+        Op::Reshape { shape: shape(&[&n, &Dim::from(6), &one, &four, &rows, &one]) },
+        Op::Transpose { perm: vec![0, 1, 2, 4, 3, 5] },
+    ] {
+        y = g.add1(op, &[y], "m").unwrap();
+    }
+    g.outputs.push(("y".into(), y));
+    let after = run(&g, &Options::default()).unwrap();
+    equal(&g, &after, &[3]);
+    assert_eq!(count(&after, |op| matches!(op, Op::Reshape { .. })), 1);
+    assert_eq!(after.nodes().len(), 1);
+}
+
+#[test]
+fn reshapes_that_join_what_was_transposed_stay() {
+    let mut g = Graph::new("test");
+    let x = input(&mut g, &[6, 4]);
+    let mut y = x;
+    for op in [
+        Op::Reshape { shape: dims(&[2, 3, 4]) },
+        Op::Transpose { perm: vec![0, 2, 1] },
+        Op::Reshape { shape: dims(&[8, 3]) },
+    ] {
+        y = g.add1(op, &[y], "m").unwrap();
+    }
+    assert_eq!(after(g, y).nodes().len(), 3);
+}

@@ -3,6 +3,7 @@
 use super::super::known::{Content, Elem, coordinates};
 use super::tensors::{Builder, OpResult, Tensor};
 use aot_ir::dim::{Atom, Cmp};
+use aot_ir::op::ScatterReduction;
 use aot_ir::{Dim, Op, Scope};
 
 /// Where an axis of the data is read.
@@ -68,6 +69,33 @@ impl Builder {
             }
         }
         self.op(Op::GatherNd { batch_dims }, &[data, indices])
+    }
+
+    /// A list of known elements of which constant places get other known elements: a place per element of `updates`.
+    pub(in super::super) fn scatter_known(
+        &mut self,
+        data: Tensor,
+        indices: Tensor,
+        updates: Tensor,
+        reduction: ScatterReduction,
+    ) -> Option<Tensor> {
+        let (old, new) = (self.content(data)?, self.content(updates)?);
+        if reduction != ScatterReduction::None || old.shape.len() != 1 || new.shape.len() != 1 {
+            return None;
+        }
+        let mut list = old.list()?.to_vec();
+        let places = self.ints(indices)?;
+        let new = new.list()?;
+        if places.len() != new.len() {
+            return None;
+        }
+        for (place, element) in places.iter().zip(new) {
+            let place = place.as_const()?;
+            let place = if place < 0 { place + list.len() as i64 } else { place };
+            *list.get_mut(usize::try_from(place).ok()?)? = element.clone();
+        }
+        let dtype = self.dtype(data);
+        Some(self.known(dtype, Content::vector(list)))
     }
 
     /// ONNX's GatherElements: `out[.., i, ..] = data[.., indices[.., i, ..], ..]`.

@@ -29,6 +29,9 @@ pub(super) const RULES: &[Entry] = &[
     onnx("ScatterND", |c| {
         let (data, indices, updates) = (c.x(0)?, c.x(1)?, c.x(2)?);
         let reduction = reduction(c)?;
+        if let Some(known) = c.scatter_known(data, indices, updates, reduction) {
+            return Ok(vec![known]);
+        }
         Ok(vec![c.op(Op::ScatterNd { reduction }, &[data, indices, updates])?])
     }),
     onnx("TensorScatter", tensor_scatter),
@@ -50,6 +53,9 @@ fn scatter_elements(c: &mut Call<'_>) -> OpResult<Vec<Tensor>> {
     let (data, indices, updates) = (c.x(0)?, c.x(1)?, c.x(2)?);
     let axis = c.axis(data, 0)?;
     let reduction = reduction(c)?;
+    if let Some(known) = c.scatter_known(data, indices, updates, reduction) {
+        return Ok(vec![known]);
+    }
     Ok(vec![c.op(Op::ScatterElements { axis, reduction }, &[data, indices, updates])?])
 }
 

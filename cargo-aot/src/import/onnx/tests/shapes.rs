@@ -215,3 +215,23 @@ fn integers_wrap_as_their_type_does() {
         assert_eq!(y[0].to_i64(), expected, "n = {n}");
     }
 }
+
+/// As TorchScript puts a size into a shape.
+#[test]
+fn sizes_put_into_a_shape_stay_known() {
+    let stored = vec![
+        ints("shape", &[3], &[1, 7, 6]),
+        ints("one", &[1], &[1]),
+        ints("last", &[1, 1], &[-1]),
+        ints("six", &[1], &[6]),
+    ];
+    let nodes = vec![
+        node("Shape", "x", "n"),
+        node("ScatterElements", "shape one n", "placed"),
+        node("ScatterND", "placed last six", "target"),
+        node("Expand", "row target", "y"),
+    ];
+    let inputs = vec![value("x", F32, "n"), value("row", F32, "1 1 6")];
+    let imported = import_ok(&model(17, inputs, stored, nodes, "y"), "n=1..64");
+    assert_eq!(summary(&imported), (vec!["expand"], "1 n 6".to_owned()));
+}
