@@ -2,7 +2,9 @@
 
 use aot_conformance::{Case, Outcome, Sizes, Suite, cases, listed, networks};
 use aot_ir::exec::{Executor, distance};
+use aot_ir::op::{HostOp, PixelFormat};
 use aot_ir::{Graph, Op};
+use cargo_aot::import::{Form, StoredValue, read_value};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -89,4 +91,41 @@ fn networks_whose_sizes_data_gives() {
             }
         }
     }
+}
+
+/// Files that are cut off or have other bits are decoded or refused: no decoder panics or hangs.
+#[test]
+fn damaged_images_are_decoded_or_refused() {
+    let node = assets().join("onnx-backend/node");
+    let mut refused = 0;
+    for format in ["bmp", "jpeg2k", "jpeg", "png", "pnm", "tiff", "webp"] {
+        let set = node.join(format!("test_image_decoder_decode_{format}_rgb/test_data_set_0"));
+        let file = read_value(&set.join("input_0.pb"), Form::default()).expect("the case's file");
+        let StoredValue::Tensor(file) = file else { panic!("{format}: a file is a tensor") };
+        let decode = |file: &[u8]| {
+            let size = HostOp::ImageSize.evaluate(&[file], &[]).ok()?;
+            let extent =
+                |i: usize| Some(i64::from_le_bytes(size[8 * i..8 * i + 8].try_into().ok()?));
+            let (height, width) = (extent(0)?, extent(1)?);
+            if height.saturating_mul(width) > 1 << 20 {
+                // The range of a dim is for the run to check.
+                return None;
+            }
+            let format = PixelFormat::Rgb;
+            let op = HostOp::DecodeImage { height: height.into(), width: width.into(), format };
+            op.evaluate(&[file], &[]).ok()
+        };
+        assert!(decode(&file.bytes).is_some(), "{format}");
+        let length = file.bytes.len();
+        for at in 0..length.min(200) {
+            // All of the header, and places throughout the rest.
+            for at in [at, at * length / 200] {
+                let mut damaged = file.bytes.to_vec();
+                damaged[at] ^= 1 << (at % 8);
+                refused += usize::from(decode(&damaged).is_none());
+                refused += usize::from(decode(&file.bytes[..at]).is_none());
+            }
+        }
+    }
+    assert!(refused > 1000, "only {refused} damaged files were refused");
 }
