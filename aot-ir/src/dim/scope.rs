@@ -143,6 +143,23 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// An expression without needless maxima that is `a` where `a` is positive, and not positive elsewhere.
+    pub fn above_zero(&self, a: &Dim) -> Dim {
+        for term in a.terms() {
+            let ([Atom::Max(x, y)], 1) = (term.factors.as_slice(), term.coefficient) else {
+                continue;
+            };
+            let rest = a - &Dim::from_terms(0, [term.clone()]);
+            let (x, y) = (&rest + x, &rest + y);
+            for (dropped, kept) in [(&x, &y), (&y, &x)] {
+                if self.proves_nonneg(&(Dim::ZERO - dropped)) {
+                    return self.above_zero(kept);
+                }
+            }
+        }
+        a.clone()
+    }
+
     /// `a` where the condition holds, else `b`.
     pub fn select(&self, cond: &Cond, a: &Dim, b: &Dim) -> Dim {
         match self.decide_cond(cond) {

@@ -73,12 +73,14 @@ impl Windows<'_> {
         let scope = rule.scope;
         let low = &self.pads[axis].0;
         let stride = Dim::from(self.strides[axis]);
-        let room = scope.max(&self.room(axis, extent), &Dim::ZERO);
+        let room = scope.above_zero(&self.room(axis, extent));
         if ceil {
+            let room = scope.max(&room, &Dim::ZERO);
             let all = scope.ceil_div(&room, &stride) + 1;
             scope.min(&all, &scope.ceil_div(&(extent + low), &stride))
         } else {
-            scope.floor_div(&room, &stride) + 1
+            // The maximum stays outermost, where the next layer's finds it.
+            scope.max(&(scope.floor_div(&room, &stride) + 1), &Dim::ONE)
         }
     }
 }

@@ -3,7 +3,7 @@
 use aot_ir::op::{
     AttentionAttrs, BinaryOp, ConvAttrs, PadMode, PoolAttrs, PoolKind, ReduceOp, UnaryOp,
 };
-use aot_ir::{DType, Dim, Graph, GraphError, Op, Scalar, Symbol, ValueId};
+use aot_ir::{DType, Dim, Graph, GraphError, Op, Scalar, Scope, Symbol, ValueId};
 
 struct Setup {
     graph: Graph,
@@ -242,6 +242,32 @@ fn concatenation_adds_extents() {
     assert_eq!(t.add(Op::Concat { axis: 1 }, &[a, b]), Ok(vec![n, &h + 3]));
     assert!(t.add(Op::Concat { axis: 0 }, &[a, b]).unwrap_err().contains("differ along axis 1"));
     assert!(t.add(Op::Concat { axis: 0 }, &[]).unwrap_err().contains("at least 1"));
+}
+
+/// Pools whose windows may be larger than what is left give one result, and the extents of many in a row stay short.
+#[test]
+fn extents_of_pools_that_may_run_out_of_input_stay_short() {
+    let mut t = setup();
+    let mut x = t.input(vec![Dim::ONE, Dim::ONE, t.n.clone()]);
+    for _ in 0..6 {
+        let extent = t.graph[x].shape[2].clone();
+        let lack = Scope::new(&t.graph.symbols).max(&(Dim::from(2) - extent), &Dim::ZERO);
+        let pool = Op::Pool(PoolAttrs {
+            kind: PoolKind::Max,
+            kernel: dims(&[2]),
+            strides: vec![2],
+            pads: vec![(Dim::ZERO, lack)],
+            dilations: vec![1],
+            ceil_mode: false,
+        });
+        x = t.graph.add1(pool, &[x], "pool").unwrap();
+    }
+    let extent = &t.graph[x].shape[2];
+    assert!(t.graph.symbols.show(extent).len() < 40, "{}", t.graph.symbols.show(extent));
+    for n in 1..=64 {
+        let expected = (0..6).fold(n, |n: i64, _| (n / 2).max(1));
+        assert_eq!(extent.eval(&[n, 1][..]).unwrap(), expected, "{n}");
+    }
 }
 
 /// Whoever chose the ranges learns which ones would do.
