@@ -145,13 +145,11 @@ pub(super) fn used(target: &Target, steps: &[Step]) -> HashSet<BufferId> {
 }
 
 /// Bytes of a buffer, at the greatest sizes.
-pub(super) fn constant_bytes(program: &Program, id: BufferId) -> Result<u64> {
+pub(super) fn greatest_bytes(program: &Program, id: BufferId) -> Result<u64> {
     let buffer = &program.buffers[id.0 as usize];
-    let elements = match &buffer.elements {
-        dim if dim.as_const().is_some() => dim.as_const().unwrap_or(0),
-        dim => upper(program, dim),
-    };
-    let bytes = u64::try_from(elements).ok().and_then(|n| buffer.dtype.bytes_for(n));
+    let bytes = u64::try_from(upper(program, &buffer.elements))
+        .ok()
+        .and_then(|n| buffer.dtype.bytes_for(n));
     bytes.ok_or_else(|| Error::artifact("the program", "a buffer has no sane size"))
 }
 
@@ -167,9 +165,9 @@ pub(super) fn host_bytes(program: &Program, steps: &[Step]) -> Result<u64> {
             Step::Host(step) => {
                 let mut operands = 0u64;
                 for id in &step.operands {
-                    operands = operands.saturating_add(constant_bytes(program, *id)?);
+                    operands = operands.saturating_add(greatest_bytes(program, *id)?);
                 }
-                operands.max(constant_bytes(program, step.result)?)
+                operands.max(greatest_bytes(program, step.result)?)
             }
             Step::Loop(repeated) => host_bytes(program, &repeated.body)?,
             Step::Launch(_) | Step::Copy { .. } | Step::ReadBack { .. } => 0,
@@ -194,7 +192,7 @@ pub(super) fn layout(
     for &id in ids {
         out.insert(id, end);
         end = end
-            .checked_add(constant_bytes(program, id)?)
+            .checked_add(greatest_bytes(program, id)?)
             .map(|e| e.next_multiple_of(ALIGNMENT))
             .ok_or_else(|| Error::artifact("the program", "buffers have no sane size"))?;
     }
@@ -212,7 +210,7 @@ pub(super) fn upload(
 ) -> Result<()> {
     let longest = places
         .keys()
-        .map(|id| constant_bytes(program, *id))
+        .map(|id| greatest_bytes(program, *id))
         .max_by_key(|b| b.as_ref().copied().unwrap_or(0));
     let staging_bytes = (longest.transpose()?.unwrap_or(0) as usize).min(STAGING);
     let mut halves =
@@ -222,7 +220,7 @@ pub(super) fn upload(
     for (&id, &place) in places {
         let Place::Weight(n) = program.buffers[id.0 as usize].place else { continue };
         let weight = &program.weights[n as usize];
-        let bytes = constant_bytes(program, id)? as usize;
+        let bytes = greatest_bytes(program, id)? as usize;
         let start = weight.offset as usize;
         let source = start.checked_add(bytes).and_then(|end| weights.get(start..end));
         let source = source.ok_or_else(|| {

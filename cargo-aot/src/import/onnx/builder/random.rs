@@ -5,6 +5,7 @@
 //! generator with a counter: element `i` is the mix of `key + (i + 1) * STEP`.
 
 use super::super::known::{Content, Elem};
+use super::sizes::unless_taken;
 use super::tensors::{Builder, OpResult, Tensor, unsupported};
 use aot_ir::dim::Atom;
 use aot_ir::op::BinaryOp;
@@ -68,11 +69,9 @@ impl Builder {
         if let Some(seed) = self.seed {
             return seed;
         }
-        let graph = &mut self.outer.first_mut().unwrap_or(&mut self.frame).graph;
+        let graph = &self.outer.first().unwrap_or(&self.frame).graph;
         let taken = |name: &str| graph.inputs.iter().any(|&id| graph[id].name == name);
-        let numbered = (2..).map(|n| format!("seed_{n}"));
-        let mut names = std::iter::once("seed".to_owned()).chain(numbered);
-        let name = names.find(|name| !taken(name)).unwrap_or_default();
+        let name = unless_taken("seed", taken);
         let seed = self.outermost_input(&name, DType::I64);
         self.seed = Some(seed);
         seed

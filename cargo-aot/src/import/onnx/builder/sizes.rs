@@ -268,13 +268,15 @@ impl Builder {
 
     /// A name that no symbol has.
     pub(super) fn free_name(&self, name: &str) -> String {
-        let taken = |name: &str| self.symbols().find(name).is_some();
-        if !taken(name) {
-            return name.to_owned();
-        }
-        let mut numbered = (2..).map(|n| format!("{name}_{n}"));
-        numbered.find(|name| !taken(name)).unwrap_or_default()
+        unless_taken(name, |name| self.symbols().find(name).is_some())
     }
+}
+
+/// The name, or the first of those with a number behind it, `NAME_2` and so on, that is not taken.
+pub(super) fn unless_taken(name: &str, taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|n| format!("{name}_{n}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| !taken(name)).unwrap_or_default()
 }
 
 /// The name of an element of a value of the model.

@@ -200,15 +200,19 @@ impl Builder {
     pub(super) fn outermost_input(&mut self, name: &str, dtype: DType) -> Tensor {
         let graph = &mut self.outer.first_mut().unwrap_or(&mut self.frame).graph;
         let value = graph.add_input(name, dtype, Vec::new());
-        self.push(Entry {
-            dtype,
-            shape: Vec::new(),
-            known: Known::No,
-            constant: None,
-            value: Some((0, value)),
-            name: Some(name.to_owned()),
-            made_of: Vec::new(),
-        })
+        self.computed((0, value), dtype, Vec::new(), Some(name.to_owned()))
+    }
+
+    /// The tensor of a value of the graph of this number.
+    fn computed(
+        &mut self,
+        value: (u32, ValueId),
+        dtype: DType,
+        shape: Vec<Dim>,
+        name: Option<String>,
+    ) -> Tensor {
+        let (constant, value, made_of) = (None, Some(value), Vec::new());
+        self.push(Entry { dtype, shape, known: Known::No, constant, value, name, made_of })
     }
 
     /// Adds a stored tensor; it becomes part of the graph when something reads it as data.
@@ -360,9 +364,7 @@ impl Builder {
     pub(in super::super) fn of_value(&mut self, value: ValueId) -> Tensor {
         let Value { dtype, shape, .. } = &self.frame.graph[value];
         let (dtype, shape) = (*dtype, shape.clone());
-        let value = Some((self.frame.number, value));
-        let (constant, name, made_of) = (None, None, Vec::new());
-        self.push(Entry { dtype, shape, known: Known::No, constant, value, name, made_of })
+        self.computed((self.frame.number, value), dtype, shape, None)
     }
 
     /// The graph value that holds a tensor, made if there is none yet.
