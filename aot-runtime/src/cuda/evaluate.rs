@@ -74,6 +74,8 @@ pub(super) enum Action {
     /// A kernel launch, which does nothing if there are no blocks: the argument structure in 8-byte
     /// words, and the words that are addresses of what changes from call to call.
     Launch {
+        /// Index into the program's launches.
+        launch: u32,
         function: usize,
         blocks: Blocks,
         early: bool,
@@ -197,7 +199,7 @@ fn add_actions(
                 let launch = chosen.ok_or_else(|| {
                     Error::artifact("the program", "no kernel is for these sizes")
                 })?;
-                actions.push(action(launch, atoms, &place, sizes)?);
+                actions.push(action(*n, launch, atoms, &place, sizes)?);
             }
             Step::Copy { from, to } => {
                 let bytes = layout.bytes(*from, atoms)?;
@@ -222,6 +224,7 @@ fn add_actions(
 
 /// A launch with everything but addresses known; its sizes are appended to `sizes`.
 fn action(
+    number: u32,
     launch: &Launch,
     atoms: &[i64],
     place: &impl Fn(BufferId) -> Result<Where>,
@@ -276,7 +279,7 @@ fn action(
     let (words, _) = bytes.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
     let (function, early) = (launch.kernel as usize, launch.early);
-    Ok(Action::Launch { function, blocks, early, words, patches })
+    Ok(Action::Launch { launch: number, function, blocks, early, words, patches })
 }
 
 /// Appends a number, naturally aligned.
@@ -319,8 +322,8 @@ mod tests {
         let place =
             |id: BufferId| Ok(if id.0 == 0 { Where::Fixed(0x1000) } else { Where::Arena(256) });
         let mut sizes = vec![0; 32];
-        let Action::Launch { function, blocks, early, words, patches } =
-            action(&launch, &[5], &place, &mut sizes).unwrap()
+        let Action::Launch { launch: 3, function, blocks, early, words, patches } =
+            action(3, &launch, &[5], &place, &mut sizes).unwrap()
         else {
             panic!("no launch")
         };
@@ -329,7 +332,7 @@ mod tests {
         assert!(matches!(patches.as_slice(), [(0, Where::Sizes(32)), (2, Where::Arena(256))]));
         assert_eq!(sizes[32..], [5u64, 6 | 7 << 32].map(u64::to_le_bytes).concat());
         let varying = Launch { blocks: n, ..launch };
-        let varying = action(&varying, &[0], &place, &mut sizes).unwrap();
+        let varying = action(0, &varying, &[0], &place, &mut sizes).unwrap();
         assert!(matches!(varying, Action::Launch { blocks: Blocks::AtLeast(0), .. }));
     }
 }

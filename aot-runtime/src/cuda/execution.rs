@@ -12,10 +12,12 @@ use super::context::Context;
 use super::driver::{Transfer, Work, execute};
 use super::evaluate::{Evaluated, Layout, is_whole};
 use super::replay::Run;
+use super::timer::Timer;
 use super::{CudaModel, Stream};
 use crate::device::Memory;
 use crate::loaded::{Known, Signature, Sizes};
 use crate::ports::{InputData, InputRef, OutputData, OutputRef};
+use crate::profile::Span;
 use crate::program::{BufferId, HostStep, Loop, Step};
 use crate::{Error, Result};
 
@@ -35,6 +37,8 @@ pub(super) struct Execution<'r> {
     outputs: Vec<u64>,
     /// Whether an output has its place.
     placed: Vec<bool>,
+    /// Times every piece of the run.
+    timer: Option<Timer>,
 }
 
 /// Where inputs and outputs of the host lie in staging memory.
@@ -82,7 +86,24 @@ impl<'r> Execution<'r> {
             inputs: Vec::new(),
             outputs: vec![0; signature.outputs.len()],
             placed: vec![false; signature.outputs.len()],
+            timer: None,
         }
+    }
+
+    /// As [`Execution::whole`], piece by piece; gives their times.
+    pub(super) fn timed(
+        &mut self,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<Vec<Span>> {
+        self.timer = Some(Timer::default());
+        let whole = self.whole(inputs, outputs);
+        // Nothing may be held up any longer when the run has failed.
+        let mut timer = self.timer.take().unwrap_or_default();
+        timer.open();
+        whole?;
+        self.stream.synchronize()?;
+        timer.spans(self.model)
     }
 
     /// Puts the run into the stream, and waits for it if an output is on the host.
@@ -92,6 +113,7 @@ impl<'r> Execution<'r> {
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
         let fetches = self.begin(inputs, outputs)?;
+        self.let_pass();
         if let Some(done) = self.context.last.as_ref().filter(|_| !fetches.is_empty()) {
             done.synchronize()?;
         }
@@ -195,7 +217,7 @@ impl<'r> Execution<'r> {
         };
         let rest = &all[evaluated.steps..];
         let upload = self.context.upload(staging.inputs.clone());
-        if rest.is_empty() {
+        if rest.is_empty() && self.timer.is_none() {
             let download = self.context.download(staging.outputs.clone());
             self.context.sizes.put(&self.stream, evaluated)?;
             let places = self.context.places(&self.inputs, &self.outputs);
@@ -283,14 +305,34 @@ impl<'r> Execution<'r> {
         let address = self.address(buffer)?;
         let copy = self.context.download_byte(address)?;
         self.copy(copy)?;
-        self.stream.synchronize()?;
+        self.synchronize()?;
         Ok(self.context.byte() != 0)
     }
 
     fn submit(&mut self, evaluated: &Evaluated, upload: Option<Transfer>) -> Result<()> {
         self.context.sizes.put(&self.stream, evaluated)?;
         let places = self.context.places(&self.inputs, &self.outputs);
-        Run { upload, ..self.model.whole(evaluated, places) }.submit(&self.stream)
+        let run = Run { upload, ..self.model.whole(evaluated, places) };
+        match &mut self.timer {
+            None => run.submit(&self.stream),
+            Some(timer) => {
+                let atoms: Arc<[i64]> = self.known.atoms().into();
+                run.submit_timed(&self.stream, timer, &atoms)
+            }
+        }
+    }
+
+    /// Waits for what is in the stream.
+    fn synchronize(&mut self) -> Result<()> {
+        self.let_pass();
+        self.stream.synchronize()
+    }
+
+    /// Before the host waits for pieces that are timed.
+    fn let_pass(&mut self) {
+        if let Some(timer) = &mut self.timer {
+            timer.open();
+        }
     }
 
     fn copy(&self, copy: Transfer) -> Result<()> {
@@ -308,7 +350,7 @@ impl<'r> Execution<'r> {
         for copy in self.context.download_words(&addresses)? {
             self.copy(copy)?;
         }
-        self.stream.synchronize()?;
+        self.synchronize()?;
         for ((symbol, _), size) in sizes.iter().zip(self.context.words(sizes.len())) {
             self.signature.bind_in_run(&mut self.known, *symbol, size)?;
         }
@@ -329,7 +371,7 @@ impl<'r> Execution<'r> {
             let from = self.address(*operand)?;
             self.copy(self.context.download_host(from, *start, end - start))?;
         }
-        self.stream.synchronize()?;
+        self.synchronize()?;
         let operands = starts().zip(&ends).map(|(start, end)| &self.context.host()[*start..*end]);
         let operands: Vec<&[u8]> = operands.collect();
         let result = step.op.evaluate(&operands, self.known.atoms()).map_err(|error| {
@@ -341,7 +383,7 @@ impl<'r> Execution<'r> {
         let to = self.address(step.result)?;
         let copy = self.context.upload_host(&result, to)?;
         self.copy(copy)?;
-        self.stream.synchronize()
+        self.synchronize()
     }
 
     /// Where a buffer begins.

@@ -6,10 +6,12 @@ mod evaluate;
 mod execution;
 mod load;
 mod model;
+mod peak;
 mod replay;
 mod shared;
 mod sizes_table;
 mod started;
+mod timer;
 
 pub use driver::{DriverCounts, driver_counts};
 pub(crate) use driver::{Gpu, Stream};

@@ -18,7 +18,8 @@ use crate::artifact::ImagesFile;
 use crate::concurrent::Pool;
 use crate::loaded::{ContextMemory, MemoryUse, Signature, Sizes};
 use crate::ports::{InputRef, OutputRef};
-use crate::program::{BufferId, Place, Program, Step, Target};
+use crate::profile::Span;
+use crate::program::{BufferId, LaunchWork, Place, Program, Step, Target};
 use crate::{Error, Result};
 
 /// Execution contexts that a model has at most, unless it is told otherwise. A GPU is busy with fewer runs at once.
@@ -234,6 +235,35 @@ impl CudaModel {
         let ((), context) = self.within(context, signature, sizes, &stream, whole)?;
         self.give_back(context);
         Ok(())
+    }
+
+    /// Runs the program piece by piece; what it did, and how long that took.
+    pub(crate) fn profile(
+        &self,
+        signature: &Signature,
+        sizes: &Sizes,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<Vec<Span>> {
+        self.gpu.enter()?;
+        let context = self.contexts.take(|| self.new_context())?;
+        let stream = context.stream.clone();
+        let timed = |execution: &mut Execution<'_>| execution.timed(inputs, outputs);
+        let (spans, context) = self.within(context, signature, sizes, &stream, timed)?;
+        self.give_back(context);
+        Ok(spans)
+    }
+
+    /// The kernel of a launch, and the nodes of the source model that it computes.
+    pub(super) fn named(&self, launch: u32, function: usize) -> (String, Vec<String>) {
+        let kernel = self.target.kernels.get(function).map(|kernel| kernel.entry.clone());
+        let nodes = self.program.origins.get(launch as usize).cloned();
+        (kernel.unwrap_or_default(), nodes.unwrap_or_default())
+    }
+
+    /// What a launch has to do.
+    pub(super) fn work(&self, launch: u32) -> Option<&LaunchWork> {
+        self.program.work.get(launch as usize)
     }
 
     /// A context for [`CudaModel::start`], without holding up the thread.

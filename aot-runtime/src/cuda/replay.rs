@@ -10,6 +10,7 @@ use super::Stream;
 use super::context::Places;
 use super::driver::{Function, Graph, GraphBuilder, Transfer, Work, execute};
 use super::evaluate::{Action, Blocks, Evaluated};
+use super::timer::{Piece, Timer};
 use crate::Result;
 
 /// Graphs that a context keeps: one for each chain of nodes, which depends on where inputs and outputs are, on loops, and
@@ -43,14 +44,15 @@ impl Run<'_> {
             number += 1;
             take(number - 1, work, freedom)
         };
-        let none = Freedom { more: false, early: false };
+        let none = Freedom { more: false, early: false, piece: None };
         if let Some(upload) = self.upload {
             give(&Work::Copy(upload), none)?;
         }
         let mut patched: Vec<u64> = Vec::new();
         for action in &self.evaluated.actions {
             match action {
-                Action::Launch { function, blocks, early, words, patches } => {
+                Action::Launch { launch, function, blocks, early, words, patches } => {
+                    let piece = Piece::Launch { launch: *launch, function: *function };
                     patched.clear();
                     patched.extend_from_slice(words);
                     for (word, place) in patches {
@@ -61,7 +63,7 @@ impl Run<'_> {
                         Blocks::Exactly(n) => (n, false),
                         Blocks::AtLeast(n) => (n, true),
                     };
-                    let freedom = Freedom { more, early: *early && self.waits };
+                    let freedom = Freedom { more, early: *early && self.waits, piece: Some(piece) };
                     give(&Work::Launch { function, blocks, arguments: &patched }, freedom)?;
                 }
                 Action::Copy { from, to, bytes } => {
@@ -93,11 +95,31 @@ impl Run<'_> {
         // SAFETY: what `Run` says of its arguments and addresses.
         self.each(|_, work, _| unsafe { execute(stream, work) })
     }
+
+    /// As [`Run::submit`], timing every piece.
+    pub(super) fn submit_timed(
+        &self,
+        stream: &Stream,
+        timer: &mut Timer,
+        atoms: &Arc<[i64]>,
+    ) -> Result<()> {
+        self.each(|_, work, freedom| {
+            let piece = match (work, freedom.piece) {
+                (_, Some(piece)) => piece,
+                (Work::Copy(copy), None) => Piece::Copy { bytes: copy.bytes() },
+                (Work::Launch { .. }, None) => return Ok(()),
+            };
+            // SAFETY: what `Run` says of its arguments and addresses.
+            timer.time(stream, piece, atoms, || unsafe { execute(stream, work) })
+        })
+    }
 }
 
-/// What is left open of a piece of work.
+/// What is left open of a piece of work, and what it is.
 #[derive(Clone, Copy, Debug)]
 struct Freedom {
+    /// Which launch it is.
+    piece: Option<Piece>,
     /// Surplus blocks leave at once.
     more: bool,
     /// It may begin before the launch before it is done.

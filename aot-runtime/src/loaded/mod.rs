@@ -5,6 +5,7 @@ mod memory;
 mod model;
 mod outputs;
 mod parts;
+mod profile;
 mod signature;
 mod sizes;
 mod state;

@@ -38,6 +38,12 @@ impl Program {
         self.check_state()?;
         self.check_plans()?;
         let launches = self.origins.len();
+        if self.work.len() != launches {
+            return Err(format!(
+                "the work of {} launches is known, of {launches}",
+                self.work.len()
+            ));
+        }
         for step in self.prepare.iter().chain(&self.steps) {
             self.check_indices(step, launches)?;
         }
@@ -287,7 +293,7 @@ fn in_cond(cond: &Cond) -> Vec<&Dim> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Buffer, Launch, Loop, StatePort};
+    use super::super::{Buffer, Launch, LaunchWork, Loop, StatePort, Unit};
     use super::*;
     use aot_ir::{Arch, Symbol, Symbols};
 
@@ -329,6 +335,7 @@ mod tests {
                 launches: vec![vec![launch]],
             }],
             origins: vec![Vec::new()],
+            work: vec![LaunchWork { flop: Dim::ONE, bytes: Dim::ONE, unit: Unit::Plain }],
         }
     }
 

@@ -168,6 +168,7 @@ mod tests {
                 launches: (0..count).map(launch).collect(),
             }],
             origins: vec![Vec::new(); count],
+            work: Vec::new(),
         }
     }
 

@@ -37,6 +37,32 @@ pub struct Program {
     pub targets: Vec<Target>,
     /// For every launch, names of the source model's nodes that it computes.
     pub origins: Vec<Vec<String>>,
+    /// For every launch, what it has to do.
+    pub work: Vec<LaunchWork>,
+}
+
+/// What a launch has to do at least.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchWork {
+    /// Floating-point operations: two for each multiply-add of products, one for each element that is mapped, reduced
+    /// or scanned.
+    pub flop: Dim,
+    /// Bytes that are read or written: each buffer once, and of one that is only sampled no more than is loaded.
+    pub bytes: Dim,
+    /// What computes it.
+    pub unit: Unit,
+}
+
+/// What computes, where peaks differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Unit {
+    /// No matrix unit.
+    Plain,
+    /// Matrix units on TF32.
+    Tf32,
+    /// Matrix units on 16 bits.
+    Half,
 }
 
 /// A typed, named tensor that goes in or out.

@@ -184,6 +184,9 @@ pub struct RunArgs {
     /// Where to save outputs
     #[arg(long, value_name = "NPZ", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Time the kernels: print a table, and save a trace for Chrome's and Perfetto's viewers
+    #[arg(long, value_name = "JSON", value_hint = ValueHint::FilePath)]
+    pub profile: Option<PathBuf>,
     /// Where to run
     #[arg(long, value_enum, value_name = "DEVICE", default_value = "best")]
     pub device: DeviceChoice,

@@ -8,6 +8,7 @@ use super::error::CliError;
 use super::models::select;
 use super::project::Project;
 use super::shell::Shell;
+use super::write::write_if_changed;
 use crate::npy::{Array, read_npz, write_npz};
 use crate::pipeline::{Artifacts, run_once};
 
@@ -21,7 +22,9 @@ pub(super) fn run(args: &RunArgs, project: &Project, shell: &Shell) -> Result<()
     let device = args.device.open()?;
     let loaded = Loaded::load(&device, &artifacts.parts(&artifacts.model, &images))?;
     let arrays = read_npz(&args.input)?;
-    let outputs = outputs(&loaded, &arrays)?;
+    let inputs = inputs(&loaded, &arrays)?;
+    let names = loaded.signature().outputs.iter().map(|port| port.name.clone());
+    let outputs: Vec<(String, Array)> = names.zip(run_once(&loaded, &inputs)?).collect();
     shell.status("Ran", format_args!("{} on {}", args.model, device.name()));
     for (name, array) in &outputs {
         shell.print(&format!("{name}: {}{:?}\n", array.dtype, array.shape));
@@ -30,10 +33,20 @@ pub(super) fn run(args: &RunArgs, project: &Project, shell: &Shell) -> Result<()
         write_npz(path, &outputs)?;
         shell.status("Saved", path.display());
     }
+    if let Some(path) = &args.profile {
+        let profile = loaded.profile(&inputs)?;
+        shell.print(&profile.to_string());
+        write_if_changed(path, &profile.trace())?;
+        shell.status("Saved", path.display());
+    }
     Ok(())
 }
 
-fn outputs(loaded: &Loaded, arrays: &[(String, Array)]) -> Result<Vec<(String, Array)>, CliError> {
+/// The model's inputs, from arrays by name.
+fn inputs<'a>(
+    loaded: &Loaded,
+    arrays: &'a [(String, Array)],
+) -> Result<Vec<InputRef<'a>>, CliError> {
     let signature = loaded.signature();
     let mut inputs = Vec::new();
     for port in &signature.inputs {
@@ -41,6 +54,5 @@ fn outputs(loaded: &Loaded, arrays: &[(String, Array)]) -> Result<Vec<(String, A
         let (_, array) = found.ok_or_else(|| CliError::NoArray(port.name.clone()))?;
         inputs.push(InputRef::host(array.dtype, &array.shape, &array.bytes)?);
     }
-    let names = signature.outputs.iter().map(|port| port.name.clone());
-    Ok(names.zip(run_once(loaded, &inputs)?).collect())
+    Ok(inputs)
 }

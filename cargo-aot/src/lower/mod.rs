@@ -31,11 +31,13 @@ mod resize;
 mod scan;
 mod state;
 mod window;
+mod work;
 mod zero;
 
 pub use error::LowerError;
 pub use groups::lower;
 pub use options::{LowerOptions, Precision};
+pub use work::work;
 
 use aot_ir::{Constant, DType, Graph, Scalar, ValueId};
 

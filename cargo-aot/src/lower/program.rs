@@ -3,6 +3,7 @@
 use super::LowerError;
 use super::arena::plan_arena;
 use super::plan::{Appended, BufferKind, Plan};
+use super::work::work;
 use aot_ir::{Arch, DType, Dim, Scope, State, Symbols};
 use aot_kernels::group::{Anchor, Group, OperandId};
 use aot_kernels::{Arg, Kernel, KernelError, Size};
@@ -128,6 +129,7 @@ pub fn assemble(
         steps,
         targets: out,
         origins: groups.iter().map(|g| g.origin.clone()).collect(),
+        work: groups.iter().map(|g| work(g, &graph.symbols)).collect(),
     };
     Ok(Assembled { program, buffers: assembly.numbers, kernels: assembly.kernels })
 }

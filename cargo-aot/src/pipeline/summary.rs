@@ -10,6 +10,7 @@ use super::plan::Planned;
 use super::work::Work;
 use crate::lower::arena::{Peak, peak_of};
 use crate::lower::plan::Plan;
+use crate::lower::work;
 use crate::manifest::{DimKind, Manifest, Model};
 
 /// A model, planned. Sizes in bytes are those at the greatest sizes of all dims.
@@ -216,7 +217,8 @@ impl ModelSummary {
         let symbols = &program.symbols;
         let largest: Vec<i64> = symbols.iter().map(|(_, symbol)| symbol.hi).collect();
         let groups: Vec<_> = planned.plan.prepare.iter().chain(&planned.plan.steps).collect();
-        let works: Vec<Work> = groups.iter().map(|group| Work::of(group, &largest)).collect();
+        let works = groups.iter().map(|group| Work::of(&work(group, symbols), &largest));
+        let works: Vec<Work> = works.collect();
         let prepare = planned.plan.prepare.len();
         let mut work = Work::default();
         for (step, each) in works[prepare..].iter().enumerate() {

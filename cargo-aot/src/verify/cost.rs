@@ -4,12 +4,13 @@ use aot_ir::dim::VarId;
 use aot_kernels::group::{Anchor, Expr, Group};
 
 use crate::lower::plan::Plan;
+use crate::lower::work;
 use crate::pipeline::Work;
 
 /// Operations and bytes of a run of the reference at sizes given by atoms.
 pub(super) fn of_reference(plan: &Plan<'_>, atoms: &[i64]) -> f64 {
     let works = plan.steps.iter().enumerate().map(|(step, group)| {
-        let work = Work::of(group, atoms);
+        let work = Work::of(&work(group, &plan.graph.symbols), atoms);
         (work.flop + work.bytes) * plan.times(step, atoms)
     });
     works.sum()

@@ -25,6 +25,19 @@ pub(crate) struct Gpu {
     services: OnceLock<Services>,
 }
 
+/// Clocks and widths of a GPU, as the driver tells them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clocks {
+    /// Of multiprocessors, at most.
+    pub(crate) hertz: f64,
+    /// How many there are.
+    pub(crate) multiprocessors: f64,
+    /// Of its memory, at most.
+    pub(crate) memory_hertz: f64,
+    /// The width of its memory.
+    pub(crate) bus_bytes: f64,
+}
+
 /// Streams of the GPU's own. They hold no reference to the GPU, which outlives them.
 #[derive(Debug)]
 pub(super) struct Services {
@@ -86,6 +99,17 @@ impl Gpu {
         // Nothing else has this value yet, so that the cell is empty.
         let _ = gpu.services.set(Services { allocate, free });
         Ok(Arc::new(gpu))
+    }
+
+    /// What its peaks follow from.
+    pub(crate) fn clocks(&self) -> Result<Clocks> {
+        let of = |which| attribute(self.device, which).map(f64::from);
+        Ok(Clocks {
+            hertz: 1e3 * of(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+            multiprocessors: of(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            memory_hertz: 1e3 * of(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
+            bus_bytes: of(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)? / 8.0,
+        })
     }
 
     fn pool(&self) -> Result<sys::CUmemoryPool> {

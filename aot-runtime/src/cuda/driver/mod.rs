@@ -9,6 +9,7 @@
 mod block;
 mod counts;
 mod event;
+mod gate;
 mod gpu;
 mod graph;
 mod library;
@@ -22,6 +23,7 @@ mod work;
 pub(crate) use block::Block;
 pub use counts::{DriverCounts, driver_counts};
 pub(crate) use event::Event;
+pub(crate) use gate::Gate;
 pub(crate) use gpu::Gpu;
 pub(crate) use graph::{Graph, GraphBuilder};
 pub(crate) use library::version_text;

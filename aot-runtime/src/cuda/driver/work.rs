@@ -30,7 +30,7 @@ pub(crate) enum Transfer {
 }
 
 impl Transfer {
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let (Self::Within { bytes, .. } | Self::Up { bytes, .. } | Self::Down { bytes, .. }) = self;
         *bytes
     }

@@ -273,6 +273,14 @@ impl TextTagger {
         self.loaded.run(&sizes, Some(stream), &inputs, &mut outputs.erase())
     }
 
+    /// Runs the model twice and tells where the time of the second run went: a table as text, and a trace.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn profile(&self, inputs: Inputs<'_>) -> aot_runtime::Result<aot_runtime::Profile> {
+        self.loaded.profile(&inputs.erase())
+    }
+
     /// Memory that the model takes on its device, and what a concurrent run more would.
     pub fn memory(&self) -> aot_runtime::MemoryUse {
         self.loaded.memory()

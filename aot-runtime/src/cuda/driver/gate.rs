@@ -1,0 +1,56 @@
+//! A place in a stream that work waits at until the host lets it pass.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use cudarc::driver::sys;
+
+use super::Stream;
+use super::library::check;
+use crate::Result;
+
+/// Work that is put into a stream behind a gate begins when the gate is opened, so that the time it takes is the GPU's
+/// and not that of putting it there. Opened when dropped.
+#[derive(Debug)]
+pub(crate) struct Gate(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    /// A closed gate at the current end of a stream.
+    pub(crate) fn at(stream: &Stream) -> Result<Self> {
+        let state = Arc::new(State::default());
+        let gate = Self(state.clone());
+        let data = Arc::into_raw(state);
+        // SAFETY: the stream is alive; the function gets what it expects, once.
+        let result = check("cuLaunchHostFunc", unsafe {
+            sys::cuLaunchHostFunc(stream.raw(), Some(wait), data.cast_mut().cast())
+        });
+        if result.is_err() {
+            // SAFETY: made above; the driver has refused it.
+            drop(unsafe { Arc::from_raw(data) });
+        }
+        result.map(|()| gate)
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.opened.notify_all();
+    }
+}
+
+/// Called by a thread of the driver's, which may not call the driver.
+unsafe extern "C" fn wait(data: *mut c_void) {
+    // SAFETY: made by `Arc::into_raw` in `Gate::at`, given to one call.
+    let state = unsafe { Arc::from_raw(data.cast_const().cast::<State>()) };
+    let mut open = state.open.lock().unwrap_or_else(PoisonError::into_inner);
+    while !*open {
+        open = state.opened.wait(open).unwrap_or_else(PoisonError::into_inner);
+    }
+}
