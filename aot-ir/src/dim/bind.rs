@@ -235,6 +235,14 @@ mod tests {
         (s, b, h)
     }
 
+    #[test]
+    fn the_nearest_size_is_in_range_and_on_the_step() {
+        let height = Symbol::new("h", 32, 960, 32);
+        let nearest = [i64::MIN, 31, 32, 95, 96, 961, i64::MAX].map(|size| height.nearest(size));
+        assert_eq!(nearest, [32, 32, 32, 64, 96, 960, 960]);
+        assert_eq!([0, 3, 9].map(|size| Symbol::new("n", 1, 8, 1).nearest(size)), [1, 3, 8]);
+    }
+
     fn try_bind(shapes: &[(&str, &[Dim], &[usize])]) -> Result<Vec<i64>, String> {
         let patterns: Vec<_> = shapes
             .iter()

@@ -73,6 +73,12 @@ impl Symbol {
         self.scale * self.hi + self.offset
     }
 
+    /// The size in range and on the step that is nearest below `size`, or the least.
+    pub fn nearest(&self, size: i64) -> i64 {
+        let atom = size.saturating_sub(self.offset).div_euclid(self.scale);
+        self.scale * atom.clamp(self.lo, self.hi) + self.offset
+    }
+
     /// The atom of a size, if the size is in range and on the step.
     pub fn atom_of(&self, size: i64) -> Option<i64> {
         let distance = size.checked_sub(self.offset)?;

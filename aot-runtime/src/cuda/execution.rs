@@ -39,6 +39,8 @@ pub(super) struct Execution<'r> {
     placed: Vec<bool>,
     /// Times every piece of the run.
     timer: Option<Timer>,
+    /// Inputs mean nothing, and what they lead to is no error.
+    rehearsed: bool,
 }
 
 /// Where inputs and outputs of the host lie in staging memory.
@@ -87,7 +89,25 @@ impl<'r> Execution<'r> {
             outputs: vec![0; signature.outputs.len()],
             placed: vec![false; signature.outputs.len()],
             timer: None,
+            rehearsed: false,
         }
+    }
+
+    /// As [`Execution::whole`], on data that mean nothing: sizes that they give are moved into their ranges, and the run
+    /// ends where sizes contradict each other. The context has memory for the greatest sizes then.
+    pub(super) fn rehearse(
+        &mut self,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<()> {
+        self.rehearsed = true;
+        for (i, port) in self.signature.outputs.iter().enumerate() {
+            if self.sizes.is_open(i) {
+                self.context.reserve_late(i, self.model.most_bytes(port) as usize)?;
+            }
+        }
+        self.context.reserve_host(self.model.host_bytes()? as usize)?;
+        self.whole(inputs, outputs)
     }
 
     /// As [`Execution::whole`], piece by piece; gives their times.
@@ -136,7 +156,10 @@ impl<'r> Execution<'r> {
         self.context.reserve_arena(self.layout.arena())?;
         let staging = self.stage(inputs, outputs)?;
         self.place_outputs(outputs, &staging)?;
-        self.steps(outputs, &staging)?;
+        match self.steps(outputs, &staging) {
+            Err(Error::Guard { .. }) if self.rehearsed => {}
+            result => result?,
+        }
         self.finish(inputs, outputs, &staging)
     }
 
@@ -352,6 +375,7 @@ impl<'r> Execution<'r> {
         }
         self.synchronize()?;
         for ((symbol, _), size) in sizes.iter().zip(self.context.words(sizes.len())) {
+            let size = if self.rehearsed { self.signature.nearest(*symbol, size) } else { size };
             self.signature.bind_in_run(&mut self.known, *symbol, size)?;
         }
         Ok(())
@@ -374,10 +398,14 @@ impl<'r> Execution<'r> {
         self.synchronize()?;
         let operands = starts().zip(&ends).map(|(start, end)| &self.context.host()[*start..*end]);
         let operands: Vec<&[u8]> = operands.collect();
-        let result = step.op.evaluate(&operands, self.known.atoms()).map_err(|error| {
-            Error::Execution(format!("node `{}` ({}): {error}", step.node, step.op.name()))
-        })?;
-        if result.len() != self.layout.bytes(step.result, self.known.atoms())? {
+        let expected = self.layout.bytes(step.result, self.known.atoms())?;
+        let result = match step.op.evaluate(&operands, self.known.atoms()) {
+            Err(_) if self.rehearsed => vec![0; expected],
+            result => result.map_err(|error| {
+                Error::Execution(format!("node `{}` ({}): {error}", step.node, step.op.name()))
+            })?,
+        };
+        if result.len() != expected {
             return Err(Error::artifact("the program", "a buffer of the host has another size"));
         }
         let to = self.address(step.result)?;

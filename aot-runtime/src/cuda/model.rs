@@ -19,7 +19,7 @@ use crate::concurrent::Pool;
 use crate::loaded::{ContextMemory, MemoryUse, Signature, Sizes};
 use crate::ports::{InputRef, OutputRef};
 use crate::profile::Span;
-use crate::program::{BufferId, LaunchWork, Place, Program, Step, Target};
+use crate::program::{BufferId, LaunchWork, Place, Port, Program, Step, Target};
 use crate::{Error, Result};
 
 /// Execution contexts that a model has at most, unless it is told otherwise. A GPU is busy with fewer runs at once.
@@ -152,7 +152,7 @@ impl CudaModel {
         let weights = self.resources.blocks.iter().map(|b| b.bytes() as u64).sum();
         let idle = self.contexts.idle(Context::memory);
         let ports = self.program.inputs.iter().chain(&self.program.outputs);
-        let staging = Context::staging(ports.map(|port| load::most_bytes(&self.program, port)));
+        let staging = Context::staging(ports.map(|port| self.most_bytes(port)));
         let context = ContextMemory {
             arena: self.program.plans.last().map_or(0, |plan| plan.total),
             workspace: (self.resources.scratch_bytes + SizesTable::room(self.resources.sizes))
@@ -160,7 +160,7 @@ impl CudaModel {
             staging,
             pinned: staging
                 + SizesTable::pinned_room(self.resources.sizes) as u64
-                + load::host_bytes(&self.program, &self.program.steps).unwrap_or(0),
+                + self.host_bytes().unwrap_or(0),
         };
         let (contexts, idle) =
             (idle.len(), idle.into_iter().fold(ContextMemory::default(), ContextMemory::plus));
@@ -237,17 +237,45 @@ impl CudaModel {
         Ok(())
     }
 
-    /// Runs the program piece by piece; what it did, and how long that took.
-    pub(crate) fn profile(
+    /// Runs the program on data that mean nothing, so that later runs find memory and graphs ready.
+    pub(crate) fn rehearse(
         &self,
         signature: &Signature,
         sizes: &Sizes,
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
-    ) -> Result<Vec<Span>> {
+    ) -> Result<()> {
         self.gpu.enter()?;
         let context = self.contexts.take(|| self.new_context())?;
         let stream = context.stream.clone();
+        let rehearse = |execution: &mut Execution<'_>| execution.rehearse(inputs, outputs);
+        let ((), context) = self.within(context, signature, sizes, &stream, rehearse)?;
+        self.give_back(context);
+        Ok(())
+    }
+
+    /// Bytes of an input or output at the greatest sizes.
+    pub(super) fn most_bytes(&self, port: &Port) -> u64 {
+        load::most_bytes(&self.program, port)
+    }
+
+    /// Bytes that steps of the host take at the greatest sizes.
+    pub(super) fn host_bytes(&self) -> Result<u64> {
+        load::host_bytes(&self.program, &self.program.steps)
+    }
+
+    /// Runs the program piece by piece; what it did, and how long that took.
+    pub(crate) fn profile(
+        &self,
+        signature: &Signature,
+        sizes: &Sizes,
+        stream: Option<&Arc<Stream>>,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<Vec<Span>> {
+        self.gpu.enter()?;
+        let context = self.contexts.take(|| self.new_context())?;
+        let stream = stream.cloned().unwrap_or_else(|| context.stream.clone());
         let timed = |execution: &mut Execution<'_>| execution.timed(inputs, outputs);
         let (spans, context) = self.within(context, signature, sizes, &stream, timed)?;
         self.give_back(context);

@@ -10,6 +10,7 @@ use crate::device::Kind;
 #[cfg(feature = "cuda")]
 use crate::device::StreamKind;
 use crate::ports::{InputData, InputRef, OutputRef};
+use crate::profile::Recorded;
 use crate::{Device, DeviceTensor, Element, Error, Result, Stream};
 
 /// A loaded model whose types are known at run time only, or a session of one; what generated models are made of.
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     device: Device,
     recent: Recent,
     pub(super) backend: Backend,
+    /// Where all runs are recorded, if they are.
+    pub(super) recorded: Option<Recorded>,
 }
 
 #[derive(Debug)]
@@ -64,7 +67,9 @@ impl Loaded {
                 (signature, Backend::Cuda(Box::new(model)))
             }
         };
+        let recorded = Recorded::of(device.name(), &signature.model)?;
         let model = Shared {
+            recorded,
             signature: signature.with_lines(parts.lines),
             device: device.clone(),
             recent: Recent::default(),
@@ -269,7 +274,7 @@ impl Loaded {
     }
 
     /// Runs the model with all of its inputs and outputs.
-    fn run_all(
+    pub(super) fn run_all(
         &self,
         sizes: &Sizes,
         stream: Option<&Stream>,
@@ -277,31 +282,45 @@ impl Loaded {
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
         self.check_outputs(sizes, outputs)?;
+        if let Some(recorded) = &self.model.recorded {
+            let start = recorded.now();
+            return recorded.add(start, &self.timed(sizes, stream, inputs, outputs)?);
+        }
         match &self.model.backend {
             #[cfg(feature = "cpu")]
             Backend::Cpu(model) => {
-                if let Some(stream) = stream {
-                    self.check_stream(stream)?;
-                }
+                self.check_stream(stream)?;
                 model.run(self.signature(), inputs, outputs)
             }
             #[cfg(feature = "cuda")]
             Backend::Cuda(model) => {
-                let stream = match stream.map(|s| (s, s.kind())) {
-                    None => None,
-                    Some((_, StreamKind::Cuda(cuda))) if model.owns(cuda) => Some(cuda),
-                    Some((stream, _)) => return self.check_stream(stream),
-                };
+                let stream = self.cuda_stream(stream)?;
                 model.run(self.signature(), sizes, stream, inputs, outputs)
             }
         }
     }
 
+    /// The stream, which must be of this model's GPU.
+    #[cfg(feature = "cuda")]
+    pub(super) fn cuda_stream<'s>(
+        &self,
+        stream: Option<&'s Stream>,
+    ) -> Result<Option<&'s Arc<crate::cuda::Stream>>> {
+        match (&self.model.backend, stream.map(Stream::kind)) {
+            (Backend::Cuda(model), Some(StreamKind::Cuda(cuda))) if model.owns(cuda) => {
+                Ok(Some(cuda))
+            }
+            _ => self.check_stream(stream).map(|()| None),
+        }
+    }
+
     /// Refuses a stream that is not of this model's kind of device.
     #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
-    fn check_stream(&self, stream: &Stream) -> Result<()> {
+    pub(super) fn check_stream(&self, stream: Option<&Stream>) -> Result<()> {
         #[cfg(feature = "cuda")]
-        if self.device().is_cuda() || matches!(stream.kind(), StreamKind::Cuda(_)) {
+        if let Some(stream) = stream
+            && (self.device().is_cuda() || matches!(stream.kind(), StreamKind::Cuda(_)))
+        {
             return Err(Error::OtherDevice {
                 name: "the stream".to_owned(),
                 found: "another device".to_owned(),

@@ -3,7 +3,7 @@
 use super::model::Backend;
 use super::{Loaded, Sizes};
 use crate::ports::{InputRef, OutputRef};
-use crate::{Profile, Result};
+use crate::{Profile, Result, Stream};
 
 impl Loaded {
     /// Runs the model twice, the first time so that memory and kernels are ready, and tells what the second run did and
@@ -20,7 +20,7 @@ impl Loaded {
         self.with_sinks(sizes, inputs, |inputs, outputs| {
             self.run_by(sizes, inputs, outputs, |inputs, outputs| {
                 self.check_outputs(sizes, outputs)?;
-                spans = self.timed(sizes, inputs, outputs)?;
+                spans = self.timed(sizes, None, inputs, outputs)?;
                 Ok(())
             })
         })?;
@@ -28,18 +28,26 @@ impl Loaded {
         Ok(Profile { model, device: self.device().name().to_owned(), spans })
     }
 
+    /// Runs the model piece by piece, waits for it, and tells what it did.
     #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
-    fn timed(
+    pub(super) fn timed(
         &self,
         sizes: &Sizes,
+        stream: Option<&Stream>,
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<Vec<crate::Span>> {
         match &self.model.backend {
             #[cfg(feature = "cpu")]
-            Backend::Cpu(model) => model.profile(self.signature(), inputs, outputs),
+            Backend::Cpu(model) => {
+                self.check_stream(stream)?;
+                model.profile(self.signature(), inputs, outputs)
+            }
             #[cfg(feature = "cuda")]
-            Backend::Cuda(model) => model.profile(self.signature(), sizes, inputs, outputs),
+            Backend::Cuda(model) => {
+                let stream = self.cuda_stream(stream)?;
+                model.profile(self.signature(), sizes, stream, inputs, outputs)
+            }
         }
     }
 }

@@ -171,6 +171,12 @@ impl Signature {
         Ok(shape)
     }
 
+    /// A size that a symbol may have, for one that was computed from data that mean nothing.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn nearest(&self, symbol: SymId, size: i64) -> i64 {
+        self.symbols.get(symbol).map_or(size, |symbol| symbol.nearest(size))
+    }
+
     /// Binds a symbol to a size that the run computed.
     #[cfg(feature = "cuda")]
     pub(crate) fn bind_in_run(&self, known: &mut Known, symbol: SymId, size: i64) -> Result<()> {

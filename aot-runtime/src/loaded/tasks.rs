@@ -8,7 +8,8 @@ use crate::{Error, Result};
 
 impl Loaded {
     /// As [`Loaded::run`], without holding up the thread, for tasks: the run begins when this is first polled, and a
-    /// run that is dropped goes on. The thread waits for sizes that the run computes, and for the whole run on the CPU.
+    /// run that is dropped goes on. The thread waits for sizes that the run computes, and for the whole run on the CPU or
+    /// where runs are recorded.
     ///
     /// At most [as many](Loaded::limit_contexts) runs as a model has execution contexts are going on at once; the
     /// others wait for their turn. So a thread that has begun as many without polling them must not call
@@ -27,7 +28,9 @@ impl Loaded {
             return Err(Error::Count { what: "inputs", found: inputs.len(), expected });
         }
         #[cfg(feature = "cuda")]
-        if let Backend::Cuda(model) = &self.model.backend {
+        if let Backend::Cuda(model) = &self.model.backend
+            && self.model.recorded.is_none()
+        {
             let context = model.context().await?;
             let mut context = Some(context);
             let mut started = None;

@@ -1,6 +1,7 @@
 //! Runs whose results nobody wants.
 
-use super::Loaded;
+use super::model::Backend;
+use super::{Loaded, Sizes};
 use crate::ports::{InputRef, OutputRef};
 use crate::{Error, Result};
 
@@ -9,7 +10,7 @@ const RUNS: usize = 2;
 
 impl Loaded {
     /// Runs the model at the greatest sizes of all dims, on zeros, so that the runs that follow find memory, kernels
-    /// and graphs ready. Does nothing on the CPU.
+    /// and graphs ready. Sizes that zeros give are moved into their ranges. Does nothing on the CPU.
     ///
     /// # Errors
     /// When the greatest sizes do not fit together or into the device's memory, or the device fails.
@@ -47,10 +48,24 @@ impl Loaded {
         for _ in 0..RUNS {
             let sizes = self.bind(inputs)?;
             let run = |inputs: &[InputRef<'_>], outputs: &mut [OutputRef<'_>]| {
-                self.run(&sizes, None, inputs, outputs)
+                self.run_by(&sizes, inputs, outputs, |i, o| self.rehearse(&sizes, i, o))
             };
             self.with_sinks(&sizes, inputs, run)?;
         }
         Ok(())
+    }
+
+    fn rehearse(
+        &self,
+        sizes: &Sizes,
+        inputs: &[InputRef<'_>],
+        outputs: &mut [OutputRef<'_>],
+    ) -> Result<()> {
+        match &self.model.backend {
+            #[cfg(feature = "cpu")]
+            Backend::Cpu(_) => self.run_all(sizes, None, inputs, outputs),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(model) => model.rehearse(self.signature(), sizes, inputs, outputs),
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! Where the time of a run goes.
 
+mod recorder;
 mod table;
 mod trace;
+
+pub(crate) use recorder::Recorded;
 
 use std::time::Duration;
 
@@ -98,6 +101,28 @@ mod tests {
    26.3%    5.0 us      1                             copy
 "
         );
+    }
+
+    #[test]
+    fn runs_are_added_to_a_trace_that_needs_no_end() {
+        let path = std::env::temp_dir().join(format!("aot-trace-{}", std::process::id()));
+        let recorder = Box::leak(Box::new(recorder::Recorder::new(&path).unwrap()));
+        let rows = ["net", "other"].map(|model| recorder.row("GPU", model).unwrap());
+        let at = Duration::from_micros(100);
+        rows[1].add(at, &profile().spans[..1]).unwrap();
+        rows[0].add(at * 2, &profile().spans[2..]).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "[");
+        assert!(lines[4].contains(r#""args":{"name":"other"}"#), "{text}");
+        assert!(lines[5].contains(r#""pid":2,"tid":1,"ts":100,"dur":5,"#), "{text}");
+        assert!(lines[6].contains(r#""pid":1,"tid":1,"ts":215,"dur":4,"#), "{text}");
+        assert!(lines[1..].iter().all(|line| line.starts_with('{') && line.ends_with("},")));
+        assert_eq!(lines.len(), 7);
+        let nowhere = path.join("below/a/file");
+        let error = recorder::Recorder::new(&nowhere).unwrap_err().to_string();
+        assert!(error.starts_with("AOT_PROFILE is `"), "{error}");
     }
 
     #[test]

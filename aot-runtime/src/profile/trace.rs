@@ -6,45 +6,50 @@ use std::time::Duration;
 
 use super::{Profile, Span};
 
-/// Where a viewer shows a profile.
-#[derive(Clone, Copy)]
-struct Row {
-    process: u32,
-    thread: u32,
+/// Where a viewer shows a model's runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) process: u32,
+    pub(super) thread: u32,
 }
 
 impl Profile {
     /// The trace, a JSON object with an event per piece.
     pub fn trace(&self) -> String {
         let row = Row { process: 1, thread: 1 };
-        let events: Vec<String> = self.names(row).into_iter().chain(self.events(row)).collect();
+        let names = names(row, &self.device, &self.model).into_iter();
+        let events: Vec<String> = names.chain(events(row, Duration::ZERO, &self.spans)).collect();
         format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n", events.join(",\n"))
     }
+}
 
-    /// The events that name a row: the device is the process, the model a thread.
-    fn names(&self, Row { process, thread }: Row) -> [String; 2] {
-        [("process_name", &self.device), ("thread_name", &self.model)].map(|(what, name)| {
-            let name = quoted(name);
-            format!(
-                "{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\
-                 \"args\":{{\"name\":{name}}}}}"
-            )
-        })
-    }
+/// The events that name a row: the device is the process, the model a thread.
+pub(super) fn names(Row { process, thread }: Row, device: &str, model: &str) -> [String; 2] {
+    [("process_name", device), ("thread_name", model)].map(|(what, name)| {
+        let name = quoted(name);
+        format!(
+            "{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\
+             \"args\":{{\"name\":{name}}}}}"
+        )
+    })
+}
 
-    /// An event per piece.
-    fn events(&self, Row { process, thread }: Row) -> impl Iterator<Item = String> + '_ {
-        self.spans.iter().map(move |span| {
-            let label = span.label();
-            let name = quoted(format!("{} {label}", span.what).trim_end());
-            let (start, time) = (micros(span.start), micros(span.time));
-            format!(
-                "{{\"name\":{name},\"ph\":\"X\",\"pid\":{process},\"tid\":{thread},\"ts\":{start},\"dur\":{time},\
-                 \"args\":{}}}",
-                arguments(span)
-            )
-        })
-    }
+/// An event per piece of a run that began then.
+pub(super) fn events(
+    Row { process, thread }: Row,
+    began: Duration,
+    spans: &[Span],
+) -> impl Iterator<Item = String> + '_ {
+    spans.iter().map(move |span| {
+        let label = span.label();
+        let name = quoted(format!("{} {label}", span.what).trim_end());
+        let (start, time) = (micros(began + span.start), micros(span.time));
+        format!(
+            "{{\"name\":{name},\"ph\":\"X\",\"pid\":{process},\"tid\":{thread},\"ts\":{start},\"dur\":{time},\
+             \"args\":{}}}",
+            arguments(span)
+        )
+    })
 }
 
 fn arguments(span: &Span) -> String {

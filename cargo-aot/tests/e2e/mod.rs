@@ -14,6 +14,7 @@ mod network;
 #[allow(dead_code, reason = "the importer reads more than these models have")]
 mod proto;
 mod rebuilds;
+mod run;
 mod sizes;
 mod state;
 mod user;

@@ -8,7 +8,7 @@ use aot_ir::exec::{Executor, Tensor};
 use aot_ir::{Bytes, Graph};
 use aot_runtime::artifact::{ImagesFile, ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
-use aot_runtime::{Device, DeviceTensor, Error, InputRef, OutputRef};
+use aot_runtime::{Device, DeviceTensor, Error, InputRef, OutputRef, driver_counts};
 use aot_tests::compare::{distance, first_difference, row_distance};
 use aot_tests::device::{has_device_tensor, on_device};
 use aot_tests::manifest::{Entry, FILE, Pack, Recorded, Value};
@@ -16,6 +16,7 @@ use aot_tests::packed;
 use aot_tests::sessions::{compare_session, given_inputs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -210,11 +211,50 @@ fn check(device: &Device, images: &Images, entry: &Entry, trials: &Trials) -> Re
         }
         worst = worst.max(distance);
     }
-    // Tasks of models that append to their state can't be given it.
+    profile_is_whole(&loaded, trials)?;
+    // Models that append to their state take memory for what they are given, and tasks can't be given it.
     if let Some((inputs, _)) = trials.data.first().filter(|_| trials.graph.state.is_empty()) {
+        warm_runs_ask_for_nothing(&loaded, trials)?;
         tasks_give_the_same(&loaded, inputs)?;
     }
     Ok(worst)
+}
+
+/// After a warm-up, runs with inputs and outputs on the host need no memory and no graph, whatever their sizes.
+fn warm_runs_ask_for_nothing(loaded: &Loaded, trials: &Trials) -> Result<(), String> {
+    loaded.warmup().map_err(|e| e.to_string())?;
+    let before = driver_counts();
+    for (inputs, _) in &trials.data {
+        on_gpu(loaded, inputs)?;
+    }
+    let after = driver_counts();
+    let same = after == before;
+    same.then_some(()).ok_or_else(|| format!("warm runs made {before:?} into {after:?}"))
+}
+
+/// A profile has a piece with a time for all that was launched, and a name.
+fn profile_is_whole(loaded: &Loaded, trials: &Trials) -> Result<(), String> {
+    for (inputs, _) in &trials.data {
+        let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
+        let profile = loaded.profile(&on_host(inputs, &bytes)?).map_err(|e| e.to_string())?;
+        let kernels = profile.spans.iter().filter(|span| span.what != "copy");
+        let mut end = Duration::ZERO;
+        for span in &profile.spans {
+            if span.what.is_empty() || span.start < end {
+                return Err(format!("{span:?} of a profile begins before {end:?}"));
+            }
+            end = span.start;
+        }
+        let busy: Duration = kernels.clone().map(|span| span.time).sum();
+        if kernels.clone().any(|span| span.nodes.is_empty()) {
+            return Err(format!("a kernel of a profile has no node: {profile}"));
+        }
+        if kernels.count() > 0 && (busy.is_zero() || busy > Duration::from_secs(1)) {
+            return Err(format!("a profile's kernels took {busy:?}"));
+        }
+        serde_json::from_str::<serde_json::Value>(&profile.trace()).map_err(|e| e.to_string())?;
+    }
+    Ok(())
 }
 
 /// Runs that one thread begins together: more than there are contexts.
@@ -223,7 +263,6 @@ const TASKS: usize = 12;
 /// Tasks get what a call gets, bit by bit.
 fn tasks_give_the_same(loaded: &Loaded, inputs: &[Tensor]) -> Result<(), String> {
     let text = |e: aot_runtime::Error| e.to_string();
-    loaded.warmup().map_err(text)?;
     let expected = on_gpu(loaded, inputs)?;
     let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
     let refs = on_host(inputs, &bytes)?;

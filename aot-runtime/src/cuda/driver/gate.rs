@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use cudarc::driver::sys;
 
@@ -9,8 +10,11 @@ use super::Stream;
 use super::library::check;
 use crate::Result;
 
+/// How long work waits at most: a driver that makes the host wait for what is behind the gate goes on then.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Work that is put into a stream behind a gate begins when the gate is opened, so that the time it takes is the GPU's
-/// and not that of putting it there. Opened when dropped.
+/// and not that of putting it there. Opened when dropped, and after [`PATIENCE`].
 #[derive(Debug)]
 pub(crate) struct Gate(Arc<State>);
 
@@ -49,8 +53,7 @@ impl Drop for Gate {
 unsafe extern "C" fn wait(data: *mut c_void) {
     // SAFETY: made by `Arc::into_raw` in `Gate::at`, given to one call.
     let state = unsafe { Arc::from_raw(data.cast_const().cast::<State>()) };
-    let mut open = state.open.lock().unwrap_or_else(PoisonError::into_inner);
-    while !*open {
-        open = state.opened.wait(open).unwrap_or_else(PoisonError::into_inner);
-    }
+    let open = state.open.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = state.opened.wait_timeout_while(open, PATIENCE, |open| !*open);
+    drop(waited.unwrap_or_else(PoisonError::into_inner));
 }

@@ -1,8 +1,9 @@
 //! Times what a GPU pack marks for it.
 //!
-//! usage: `gpu-bench PACK [FILTER]`
-//! Prints a line of JSON per network and size.
+//! usage: `gpu-bench PACK [FILTER [profile]]`
+//! Prints a line of JSON per network and size; with `profile`, where their time goes.
 
+mod profile;
 mod steady;
 mod varied;
 
@@ -19,6 +20,7 @@ fn main() -> Result<(), Failure> {
     let mut args = std::env::args().skip(1);
     let root = PathBuf::from(args.next().unwrap_or_else(|| ".".to_owned()));
     let filter = args.next().unwrap_or_default();
+    let profiles = args.next().is_some_and(|what| what == "profile");
     let pack: Pack = serde_json::from_str(&std::fs::read_to_string(root.join(FILE))?)?;
     let start = Instant::now();
     let device = Device::cuda(0)?;
@@ -28,6 +30,10 @@ fn main() -> Result<(), Failure> {
     let images = images.collect::<Result<Vec<Bytes>, _>>()?;
     for entry in pack.entries.iter().filter(|e| e.bench && e.name.contains(&filter)) {
         let opened = Opened::new(&root, &device, &images, entry)?;
+        if profiles {
+            profile::show(&opened, entry)?;
+            continue;
+        }
         steady::bench(&device, &opened, entry)?;
         if let Some(varied) = &entry.varied {
             varied::bench(&opened, entry, varied)?;
