@@ -16,6 +16,22 @@ FN void let_launch_after_begin() {
 #endif
 }
 
+// Asks for this block's share of what lies there, so that the GPU's cache has it once the wait is over.
+FN void prefetch_share(const void* from, long long bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr long long kUnit = 128;  // a line of the cache
+  const long long share = ((bytes + gridDim.x - 1) / gridDim.x + kUnit - 1) / kUnit * kUnit;
+  const long long begin = share * blockIdx.x;
+  const long long end = begin + share < bytes ? begin + share : bytes;
+  // Whole pieces of 16 bytes.
+  const long long size = (end - begin) / 16 * 16;
+  if (threadIdx.x == 0 && size > 0) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(static_cast<const char*>(from) + begin),
+                 "r"(static_cast<unsigned>(size)));
+  }
+#endif
+}
+
 // Sizes from memory, 16 bytes at a time.
 template <class Sizes>
 FN Sizes read_sizes(const Sizes* from) {

@@ -8,7 +8,7 @@ use aot_ir::dim::Cond;
 ///
 /// A kernel takes one structure by value: first the address of its sizes if it has any, then the pointers in order,
 /// then the 64-bit integers, then the 32-bit ones, each naturally aligned. All of it stays from run to run, as long as
-/// buffers stay where they are.
+/// buffers stay where they are, except [`Arg::Early`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Arg {
@@ -23,6 +23,8 @@ pub enum Arg {
     I64(i64),
     /// A 32-bit integer.
     I32(i32),
+    /// As [`Size::Early`]; of kernels that read nothing from memory.
+    Early,
 }
 
 /// One size that a kernel reads from memory: first come the 64-bit ones, then the 32-bit ones, and what fills up a
@@ -34,6 +36,8 @@ pub enum Size {
     I64(Dim),
     /// A 32-bit integer.
     I32(Dim),
+    /// A 32-bit integer: 1 where the launch begins [early](Kernel::early), and 2 more where the launch after it does.
+    Early,
 }
 
 /// A kernel's source and how to launch it.

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 const MAGIC: [u8; 8] = *b"\x89AOT\r\n\x1a\n";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const HEADER: usize = 32;
 const ENTRY: usize = 72;
 const ALIGNMENT: usize = 64;
@@ -328,7 +328,7 @@ mod tests {
         newer[8] = 9;
         assert_eq!(
             read_all(&newer).unwrap_err().to_string(),
-            "has format version 9, but this aot-runtime reads 5"
+            "has format version 9, but this aot-runtime reads 6"
         );
     }
 

@@ -78,7 +78,6 @@ pub(super) enum Action {
         launch: u32,
         function: usize,
         blocks: Blocks,
-        early: bool,
         words: Vec<u64>,
         patches: Vec<(usize, Where)>,
     },
@@ -167,12 +166,12 @@ pub(super) fn evaluate(
     steps: &[Step],
     atoms: &[i64],
 ) -> Result<Evaluated> {
-    let mut actions = Vec::with_capacity(steps.len());
-    let mut sizes = Vec::new();
-    add_actions(layout, target, steps, atoms, &mut actions, &mut sizes)?;
+    let mut actions = Actions::default();
+    add_actions(layout, target, steps, atoms, &mut actions)?;
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let varies = steps.iter().any(|step| matches!(step, Step::Loop(_)));
+    let Actions { actions, sizes, .. } = actions;
     Ok(Evaluated { id, steps: steps.len(), actions, sizes, varies })
 }
 
@@ -181,8 +180,7 @@ fn add_actions(
     target: &Target,
     steps: &[Step],
     atoms: &[i64],
-    actions: &mut Vec<Action>,
-    sizes: &mut Vec<u8>,
+    actions: &mut Actions,
 ) -> Result<()> {
     let place = |id: BufferId| layout.place(id);
     for step in steps {
@@ -199,11 +197,11 @@ fn add_actions(
                 let launch = chosen.ok_or_else(|| {
                     Error::artifact("the program", "no kernel is for these sizes")
                 })?;
-                actions.push(action(*n, launch, atoms, &place, sizes)?);
+                actions.launch(*n, launch, atoms, &place)?;
             }
             Step::Copy { from, to } => {
                 let bytes = layout.bytes(*from, atoms)?;
-                actions.push(Action::Copy { from: place(*from)?, to: place(*to)?, bytes });
+                actions.copy(Action::Copy { from: place(*from)?, to: place(*to)?, bytes });
             }
             Step::Loop(repeated) if is_whole(step, atoms) => {
                 let mut atoms = atoms.to_vec();
@@ -211,7 +209,7 @@ fn add_actions(
                     if let Some(atom) = atoms.get_mut(repeated.iteration.0 as usize) {
                         *atom = at;
                     }
-                    add_actions(layout, target, &repeated.body, &atoms, actions, sizes)?;
+                    add_actions(layout, target, &repeated.body, &atoms, actions)?;
                 }
             }
             Step::ReadBack { .. } | Step::Host(_) | Step::Loop(_) => {
@@ -222,64 +220,121 @@ fn add_actions(
     Ok(())
 }
 
-/// A launch with everything but addresses known; its sizes are appended to `sizes`.
-fn action(
-    number: u32,
-    launch: &Launch,
-    atoms: &[i64],
-    place: &impl Fn(BufferId) -> Result<Where>,
-    sizes: &mut Vec<u8>,
-) -> Result<Action> {
-    let blocks = launch.blocks.eval(atoms)?;
-    let blocks = u32::try_from(blocks.max(0))
-        .map_err(|_| Error::Execution(format!("a kernel would need {blocks} blocks")))?;
-    let blocks = match launch.blocks.as_const() {
-        Some(_) => Blocks::Exactly(blocks),
-        None => Blocks::AtLeast(blocks),
-    };
-    let own = sizes.len() as u64;
-    for size in &launch.sizes {
-        match size {
-            LaunchSize::I64(dim) => append(sizes, &dim.eval(atoms)?.to_le_bytes()),
-            LaunchSize::I32(dim) => {
-                let value = dim.eval(atoms)?;
-                let value = i32::try_from(value)
-                    .map_err(|_| Error::Execution(format!("a size, {value}, exceeds 32 bits")))?;
-                append(sizes, &value.to_le_bytes());
+/// Actions in the making.
+#[derive(Debug, Default)]
+struct Actions {
+    actions: Vec<Action>,
+    sizes: Vec<u8>,
+    /// Where the last action, if it is a launch that has blocks, is told whether the next one begins early.
+    told: Option<Told>,
+}
+
+/// [`LaunchSize::Early`]: the launch begins early.
+const EARLY: i32 = 1;
+/// [`LaunchSize::Early`]: the launch after it begins early.
+const NEXT_EARLY: u8 = 2;
+
+/// Where a launch has [`LaunchSize::Early`] or [`LaunchArg::Early`].
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    /// From this byte of the sizes on.
+    Size(usize),
+    /// From this byte of the launch's arguments on.
+    Argument(usize),
+}
+
+impl Actions {
+    fn copy(&mut self, copy: Action) {
+        self.told = None;
+        self.actions.push(copy);
+    }
+
+    /// Adds a launch with everything but addresses known.
+    fn launch(
+        &mut self,
+        number: u32,
+        launch: &Launch,
+        atoms: &[i64],
+        place: &impl Fn(BufferId) -> Result<Where>,
+    ) -> Result<()> {
+        let blocks = launch.blocks.eval(atoms)?;
+        let blocks = u32::try_from(blocks.max(0))
+            .map_err(|_| Error::Execution(format!("a kernel would need {blocks} blocks")))?;
+        let blocks = match launch.blocks.as_const() {
+            Some(_) => Blocks::Exactly(blocks),
+            None => Blocks::AtLeast(blocks),
+        };
+        let early = launch.early && blocks != Blocks::Exactly(0) && self.let_begin_early();
+        let early = if early { EARLY } else { 0 };
+        let mut told = None;
+        let own = self.sizes.len() as u64;
+        for size in &launch.sizes {
+            match size {
+                LaunchSize::I64(dim) => append(&mut self.sizes, &dim.eval(atoms)?.to_le_bytes()),
+                LaunchSize::I32(dim) => {
+                    let value = dim.eval(atoms)?;
+                    let value = i32::try_from(value).map_err(|_| {
+                        Error::Execution(format!("a size, {value}, exceeds 32 bits"))
+                    })?;
+                    append(&mut self.sizes, &value.to_le_bytes());
+                }
+                LaunchSize::Early => {
+                    append(&mut self.sizes, &early.to_le_bytes());
+                    told = Some(Told::Size(self.sizes.len() - 4));
+                }
             }
         }
+        self.sizes.resize(self.sizes.len().next_multiple_of(SIZES_ALIGNMENT), 0);
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut patches = Vec::new();
+        for arg in &launch.args {
+            let place = match arg {
+                LaunchArg::Sizes => Where::Sizes(own),
+                LaunchArg::Buffer(id) => place(*id)?,
+                LaunchArg::I64(number) => {
+                    append(&mut bytes, &number.to_le_bytes());
+                    continue;
+                }
+                LaunchArg::I32(number) => {
+                    append(&mut bytes, &number.to_le_bytes());
+                    continue;
+                }
+                LaunchArg::Early => {
+                    append(&mut bytes, &early.to_le_bytes());
+                    told = Some(Told::Argument(bytes.len() - 4));
+                    continue;
+                }
+            };
+            let word = bytes.len().div_ceil(8);
+            let address = match place {
+                Where::Fixed(address) => address,
+                other => {
+                    patches.push((word, other));
+                    0
+                }
+            };
+            append(&mut bytes, &address.to_le_bytes());
+        }
+        bytes.resize(bytes.len().next_multiple_of(8).max(8), 0);
+        let (words, _) = bytes.as_chunks::<8>();
+        let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let function = launch.kernel as usize;
+        self.told = told.filter(|_| blocks != Blocks::Exactly(0));
+        self.actions.push(Action::Launch { launch: number, function, blocks, words, patches });
+        Ok(())
     }
-    sizes.resize(sizes.len().next_multiple_of(SIZES_ALIGNMENT), 0);
-    let mut bytes: Vec<u8> = Vec::new();
-    let mut patches = Vec::new();
-    for arg in &launch.args {
-        let place = match arg {
-            LaunchArg::Sizes => Where::Sizes(own),
-            LaunchArg::Buffer(id) => place(*id)?,
-            LaunchArg::I64(number) => {
-                append(&mut bytes, &number.to_le_bytes());
-                continue;
+
+    /// Tells the launch before, if there is one, that the next one begins early; whether there is.
+    fn let_begin_early(&mut self) -> bool {
+        match (self.told, self.actions.last_mut()) {
+            (Some(Told::Size(at)), _) => self.sizes[at] |= NEXT_EARLY,
+            (Some(Told::Argument(at)), Some(Action::Launch { words, .. })) => {
+                words[at / 8] |= u64::from(NEXT_EARLY) << (at % 8 * 8);
             }
-            LaunchArg::I32(number) => {
-                append(&mut bytes, &number.to_le_bytes());
-                continue;
-            }
-        };
-        let word = bytes.len().div_ceil(8);
-        let address = match place {
-            Where::Fixed(address) => address,
-            other => {
-                patches.push((word, other));
-                0
-            }
-        };
-        append(&mut bytes, &address.to_le_bytes());
+            _ => return false,
+        }
+        true
     }
-    bytes.resize(bytes.len().next_multiple_of(8).max(8), 0);
-    let (words, _) = bytes.as_chunks::<8>();
-    let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    let (function, early) = (launch.kernel as usize, launch.early);
-    Ok(Action::Launch { launch: number, function, blocks, early, words, patches })
 }
 
 /// Appends a number, naturally aligned.
@@ -317,22 +372,75 @@ mod tests {
                 LaunchSize::I64(n.clone()),
                 LaunchSize::I32(&n + 1),
                 LaunchSize::I32(&n + 2),
+                LaunchSize::Early,
             ],
         };
         let place =
             |id: BufferId| Ok(if id.0 == 0 { Where::Fixed(0x1000) } else { Where::Arena(256) });
-        let mut sizes = vec![0; 32];
-        let Action::Launch { launch: 3, function, blocks, early, words, patches } =
-            action(3, &launch, &[5], &place, &mut sizes).unwrap()
+        let mut actions = Actions { sizes: vec![0; 32], ..Actions::default() };
+        actions.launch(3, &launch, &[5], &place).unwrap();
+        let [Action::Launch { launch: 3, function, blocks, words, patches }] = &*actions.actions
         else {
-            panic!("no launch")
+            panic!("{actions:?}")
         };
-        assert_eq!((function, blocks, early), (3, Blocks::Exactly(2), true));
-        assert_eq!(words, [0, 0x1000, 0, 1 << 40, 0x7_ffff_ffff, 9]);
+        assert_eq!((*function, *blocks), (3, Blocks::Exactly(2)));
+        assert_eq!(*words, [0, 0x1000, 0, 1 << 40, 0x7_ffff_ffff, 9]);
         assert!(matches!(patches.as_slice(), [(0, Where::Sizes(32)), (2, Where::Arena(256))]));
-        assert_eq!(sizes[32..], [5u64, 6 | 7 << 32].map(u64::to_le_bytes).concat());
+        assert_eq!(actions.sizes[32..], [5u64, 6 | 7 << 32, 0, 0].map(u64::to_le_bytes).concat());
         let varying = Launch { blocks: n, ..launch };
-        let varying = action(0, &varying, &[0], &place, &mut sizes).unwrap();
-        assert!(matches!(varying, Action::Launch { blocks: Blocks::AtLeast(0), .. }));
+        actions.launch(0, &varying, &[0], &place).unwrap();
+        let last = actions.actions.last();
+        assert!(matches!(last, Some(Action::Launch { blocks: Blocks::AtLeast(0), .. })));
+    }
+
+    /// Actions of launches: whether each begins early, whether it has sizes in memory, and its blocks.
+    fn actions_of(launches: &[(bool, bool, i64)]) -> Actions {
+        let mut actions = Actions::default();
+        for (n, &(early, in_memory, blocks)) in launches.iter().enumerate() {
+            let (sizes, args) = match in_memory {
+                true => {
+                    (vec![LaunchSize::I32(7.into()), LaunchSize::Early], vec![LaunchArg::Sizes])
+                }
+                false => (Vec::new(), vec![LaunchArg::I32(7), LaunchArg::Early]),
+            };
+            let blocks = Dim::from(blocks);
+            let launch = Launch { when: Cond::always(), kernel: 0, blocks, early, args, sizes };
+            actions.launch(n as u32, &launch, &[], &|_| unreachable!()).unwrap();
+        }
+        actions
+    }
+
+    /// What the launches are told of those after them.
+    fn told(actions: &Actions) -> Vec<u8> {
+        let mut sizes = actions.sizes.as_chunks::<16>().0.iter();
+        let told = actions.actions.iter().map(|action| match action {
+            Action::Launch { patches, .. } if !patches.is_empty() => sizes.next().unwrap()[4],
+            Action::Launch { words, .. } => (words[0] >> 32) as u8,
+            Action::Copy { .. } => panic!("no copy was added"),
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn launches_are_told_which_begin_early() {
+        let (early, late) = (true, false);
+        let (memory, value) = (true, false);
+        let launches = [
+            (early, memory, 1),
+            (early, value, 1),
+            (late, memory, 1),
+            (early, value, 1),
+            (early, memory, 1),
+        ];
+        assert_eq!(told(&actions_of(&launches)), [2, 1, 2, 3, 1]);
+        // A launch of no blocks waits for nothing, so the one after it can't begin before it is done.
+        let launches = [(late, value, 1), (early, value, 0), (early, memory, 1)];
+        assert_eq!(told(&actions_of(&launches)), [0, 0, 0]);
+        // Nor can one after a copy.
+        let mut actions = actions_of(&[(late, value, 1)]);
+        let (from, to) = (Where::Fixed(0), Where::Fixed(0));
+        actions.copy(Action::Copy { from, to, bytes: 1 });
+        assert!(!actions.let_begin_early());
+        assert!(matches!(&actions.actions[0], Action::Launch { words, .. } if words[0] == 7));
     }
 }

@@ -13,8 +13,7 @@ use super::evaluate::{Action, Blocks, Evaluated};
 use super::timer::{Piece, Timer};
 use crate::Result;
 
-/// Graphs that a context keeps: one for each chain of nodes, which depends on where inputs and outputs are, on loops, and
-/// on which kernels begin early.
+/// Graphs that a context keeps: one for each chain of nodes, which depends on where inputs and outputs are and on loops.
 const KEPT: usize = 8;
 /// With fewer launches a graph is no faster.
 const WORTH_A_GRAPH: usize = 2;
@@ -44,14 +43,14 @@ impl Run<'_> {
             number += 1;
             take(number - 1, work, freedom)
         };
-        let none = Freedom { more: false, early: false, piece: None };
+        let none = Freedom { more: false, waits: false, piece: None };
         if let Some(upload) = self.upload {
             give(&Work::Copy(upload), none)?;
         }
         let mut patched: Vec<u64> = Vec::new();
         for action in &self.evaluated.actions {
             match action {
-                Action::Launch { launch, function, blocks, early, words, patches } => {
+                Action::Launch { launch, function, blocks, words, patches } => {
                     let piece = Piece::Launch { launch: *launch, function: *function };
                     patched.clear();
                     patched.extend_from_slice(words);
@@ -63,7 +62,7 @@ impl Run<'_> {
                         Blocks::Exactly(n) => (n, false),
                         Blocks::AtLeast(n) => (n, true),
                     };
-                    let freedom = Freedom { more, early: *early && self.waits, piece: Some(piece) };
+                    let freedom = Freedom { more, waits: self.waits, piece: Some(piece) };
                     give(&Work::Launch { function, blocks, arguments: &patched }, freedom)?;
                 }
                 Action::Copy { from, to, bytes } => {
@@ -122,8 +121,8 @@ struct Freedom {
     piece: Option<Piece>,
     /// Surplus blocks leave at once.
     more: bool,
-    /// It may begin before the launch before it is done.
-    early: bool,
+    /// It waits by itself until the launch before it is done, so it may begin when that one lets it.
+    waits: bool,
 }
 
 /// The graphs of an execution context, the last used first.
@@ -148,9 +147,7 @@ struct Replay {
 /// What stays of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Launch {
-        early: bool,
-    },
+    Launch,
     Copy,
     /// A launch of no block, ever: the kernel after it does not wait for it, and so not for the one before.
     Nothing,
@@ -173,19 +170,17 @@ enum Node {
     Launch {
         function: usize,
         blocks: u32,
-        early: bool,
         arguments: Vec<u64>,
     },
     Copy(Transfer),
 }
 
 impl Node {
-    fn of(work: &Work<'_>, early: bool) -> Self {
+    fn of(work: &Work<'_>) -> Self {
         match work {
             Work::Launch { function, blocks, arguments } => Self::Launch {
                 function: identity(function),
                 blocks: *blocks,
-                early,
                 arguments: arguments.to_vec(),
             },
             Work::Copy(copy) => Self::Copy(*copy),
@@ -195,7 +190,7 @@ impl Node {
     fn kind(&self) -> Kind {
         match self {
             Self::Launch { blocks: 0, .. } => Kind::Nothing,
-            Self::Launch { early, .. } => Kind::Launch { early: *early },
+            Self::Launch { .. } => Kind::Launch,
             Self::Copy(_) => Kind::Copy,
         }
     }
@@ -204,7 +199,7 @@ impl Node {
     fn does(&self, work: &Work<'_>, more: bool) -> bool {
         match (self, work) {
             (
-                Self::Launch { function, blocks, arguments, .. },
+                Self::Launch { function, blocks, arguments },
                 Work::Launch { function: f, blocks: needed, arguments: a },
             ) => {
                 let enough = blocks == needed || (more && has_room(*blocks, *needed));
@@ -257,8 +252,8 @@ impl Replay {
         let mut nodes = Vec::with_capacity(run.evaluated.actions.len() + 2);
         run.each(|_, work, freedom| {
             let work = roomy(work, freedom.more);
-            nodes.push(Node::of(&work, freedom.early));
-            builder.push(&work, freedom.early)
+            nodes.push(Node::of(&work));
+            builder.push(&work, freedom.waits)
         })?;
         let graph = builder.finish()?;
         Ok(Self { graph, nodes, last: run.identity() })
@@ -268,7 +263,7 @@ impl Replay {
     fn fits(&self, run: &Run<'_>) -> bool {
         let kinds = run.evaluated.actions.iter().map(|action| match action {
             Action::Launch { blocks: Blocks::Exactly(0), .. } => Kind::Nothing,
-            Action::Launch { early, .. } => Kind::Launch { early: *early && run.waits },
+            Action::Launch { .. } => Kind::Launch,
             Action::Copy { .. } => Kind::Copy,
         });
         let upload = run.upload.map(|_| Kind::Copy).into_iter();
@@ -287,7 +282,7 @@ impl Replay {
             if !nodes[n].does(work, freedom.more) {
                 let work = roomy(work, freedom.more);
                 graph.set(n, &work)?;
-                nodes[n] = Node::of(&work, freedom.early);
+                nodes[n] = Node::of(&work);
             }
             Ok(())
         })?;

@@ -168,8 +168,9 @@ impl Program {
                 let all = self.targets.iter().flat_map(|target| &target.launches[*n as usize]);
                 for launch in all {
                     self.check_known(known, [&launch.blocks], what)?;
-                    let sizes = launch.sizes.iter().map(|size| match size {
-                        LaunchSize::I64(dim) | LaunchSize::I32(dim) => dim,
+                    let sizes = launch.sizes.iter().filter_map(|size| match size {
+                        LaunchSize::I64(dim) | LaunchSize::I32(dim) => Some(dim),
+                        LaunchSize::Early => None,
                     });
                     self.check_known(known, sizes, what)?;
                     self.check_known(known, in_cond(&launch.when), what)?;

@@ -311,7 +311,8 @@ pub struct Launch {
     pub kernel: u32,
     /// Blocks that have something to do. If this is not constant, any more may be launched: they leave at once.
     pub blocks: Dim,
-    /// Whether it should begin before the launch before it is done, for which kernels of `sm_90` and later wait.
+    /// Whether it should begin before the launch before it is done, which that one lets it, and for which kernels of
+    /// `sm_90` and later wait.
     pub early: bool,
     /// What the kernel takes by value: packed into one structure in this order, each naturally aligned.
     pub args: Vec<LaunchArg>,
@@ -331,6 +332,8 @@ pub enum LaunchArg {
     I64(i64),
     /// A 32-bit integer.
     I32(i32),
+    /// As [`LaunchSize::Early`].
+    Early,
 }
 
 /// A size that a kernel reads from memory.
@@ -341,4 +344,6 @@ pub enum LaunchSize {
     I64(Dim),
     /// A 32-bit integer.
     I32(Dim),
+    /// A 32-bit integer: 1 where the launch begins [early](Launch::early), and 2 more where the launch after it does.
+    Early,
 }

@@ -57,7 +57,7 @@ pub(super) fn make(
         let known = operands.iter().position(|o| o.buffer == buffer);
         OperandId(known.unwrap_or_else(|| {
             let of = &plan.buffers[buffer as usize];
-            operands.push(Operand { buffer, dtype: of.dtype, elements: of.elements.clone() });
+            operands.push(of.operand(buffer));
             operands.len() - 1
         }) as u32)
     };

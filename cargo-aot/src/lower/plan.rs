@@ -1,7 +1,7 @@
 //! What lowering makes: buffers, where values live, and groups in order.
 
 use aot_ir::{DType, Dim, Graph, Guard, NodeId, Scope, State, SymId, Symbols, ValueId};
-use aot_kernels::group::Group;
+use aot_kernels::group::{Group, Operand};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -16,6 +16,14 @@ pub struct PlanBuffer {
     pub elements: Dim,
     /// What it is for.
     pub kind: BufferKind,
+}
+
+impl PlanBuffer {
+    /// The buffer of this number as an operand of a group.
+    pub fn operand(&self, buffer: u32) -> Operand {
+        let constant = matches!(self.kind, BufferKind::Constant(_) | BufferKind::Prepared);
+        Operand { buffer, dtype: self.dtype, elements: self.elements.clone(), constant }
+    }
 }
 
 /// What a buffer is for.

@@ -310,6 +310,7 @@ impl Assembly<'_> {
                 Arg::Sizes => LaunchArg::Sizes,
                 Arg::I64(number) => LaunchArg::I64(*number),
                 Arg::I32(number) => LaunchArg::I32(*number),
+                Arg::Early => LaunchArg::Early,
                 other => {
                     let reason = format!("kernel argument {other:?} is unknown");
                     return Err(LowerError::internal(&group.label, &reason));
@@ -321,6 +322,7 @@ impl Assembly<'_> {
             Ok(match size {
                 Size::I64(dim) => LaunchSize::I64(dim.clone()),
                 Size::I32(dim) => LaunchSize::I32(dim.clone()),
+                Size::Early => LaunchSize::Early,
                 other => {
                     let reason = format!("the kernel's size {other:?} is unknown");
                     return Err(LowerError::internal(&group.label, &reason));

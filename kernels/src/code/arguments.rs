@@ -27,6 +27,8 @@ pub struct Arguments {
     pointers: Vec<Pointer>,
     constants: Numbers,
     sizes: Numbers,
+    /// Addresses, and how many bytes there are.
+    prefetched: Vec<(String, Int)>,
 }
 
 #[derive(Clone, Debug)]
@@ -69,6 +71,8 @@ impl Numbers {
 
 const CONSTANTS: [char; 2] = ['l', 'i'];
 const SIZES: [char; 2] = ['m', 'n'];
+/// The last number of those that may change from run to run: [`Size::Early`].
+const EARLY: &str = "  int early;\n";
 
 impl Arguments {
     /// The expression of an operand's address.
@@ -89,6 +93,13 @@ impl Arguments {
             self.pointers.len() - 1
         });
         format!("p.x{at}")
+    }
+
+    /// Has a constant operand brought near while an early launch waits for the one before.
+    pub fn prefetch(&mut self, address: String, bytes: Int) {
+        if self.prefetched.iter().all(|(known, _)| *known != address) {
+            self.prefetched.push((address, bytes));
+        }
     }
 
     /// The expression of a number: a literal for 0, 1 and -1, else an argument.
@@ -113,6 +124,7 @@ impl Arguments {
         if !self.sizes.is_empty() {
             text += "struct alignas(16) Sizes {\n";
             self.sizes.declare(&mut text, SIZES);
+            text += EARLY;
             text += "};\n";
         }
         let _ = writeln!(text, "struct {} {{", self.parameter());
@@ -123,6 +135,9 @@ impl Arguments {
             let _ = writeln!(text, "  {} x{i};", pointer.type_name);
         }
         self.constants.declare(&mut text, CONSTANTS);
+        if self.sizes.is_empty() {
+            text += EARLY;
+        }
         text += "};\n";
         if !self.sizes.is_empty() {
             text += "struct Args : Fixed, Sizes {};\n";
@@ -147,9 +162,13 @@ impl Arguments {
         if !self.sizes.is_empty() {
             text += "  const Args p = {fixed, read_sizes(fixed.sizes)};\n";
         }
-        // Sizes are there before a run begins. Blocks that leave wait as well: a launch of such blocks alone would be done
-        // before the one before it, for which the next one waits through this one.
-        text += "  wait_for_launch_before();\n  let_launch_after_begin();\n";
+        // Sizes and constants are there before a run begins.
+        for (operand, bytes) in &self.prefetched {
+            let _ = writeln!(text, "  if (p.early & 1) prefetch_share({operand}, {});", bytes.text);
+        }
+        // Blocks that leave wait as well: a launch of such blocks alone would be done before the one before it, for which
+        // the next one waits through this one.
+        text += "  wait_for_launch_before();\n  if (p.early & 2) let_launch_after_begin();\n";
         if let Some(blocks) = blocks {
             let _ = writeln!(
                 text,
@@ -168,13 +187,15 @@ impl Arguments {
         let pointers = self.pointers.iter().map(|p| p.arg.clone());
         let wide = self.constants.wide.iter().map(|(d, _)| Arg::I64(number(d)));
         let narrow = self.constants.narrow.iter().map(|(d, _)| Arg::I32(number(d) as i32));
-        sizes.into_iter().chain(pointers).chain(wide).chain(narrow).collect()
+        let next = self.sizes.is_empty().then_some(Arg::Early);
+        sizes.into_iter().chain(pointers).chain(wide).chain(narrow).chain(next).collect()
     }
 
     /// What to have in memory, in the order of the declaration.
     pub fn sizes(&self) -> Vec<Size> {
         let wide = self.sizes.wide.iter().map(|(d, _)| Size::I64(d.clone()));
         let narrow = self.sizes.narrow.iter().map(|(d, _)| Size::I32(d.clone()));
-        wide.chain(narrow).collect()
+        let next = (!self.sizes.is_empty()).then_some(Size::Early);
+        wide.chain(narrow).chain(next).collect()
     }
 }

@@ -5,7 +5,7 @@ use super::arguments::{Arguments, Role};
 use super::dependencies::{Dependencies, Uses};
 use super::prelude::Part;
 use super::value::{Int, Value};
-use crate::group::{ExprId, Group, OperandId};
+use crate::group::{ExprId, Group, Operand, OperandId};
 use crate::kernel::{Arg, Kernel, KernelError, Size};
 use aot_ir::dim::{Cond, VarId};
 use aot_ir::{DType, Dim, Scope, Symbols};
@@ -298,6 +298,18 @@ impl<'a> Emitter<'a> {
         self.require(Part::Types);
         let written = self.written[operand.index()];
         self.arguments.operand(operand, &self.group.operands[operand.index()], written)
+    }
+
+    /// Has an operand brought near while an early launch waits for the one before, if it is constant.
+    pub fn prefetch(&mut self, operand: OperandId) {
+        let Operand { dtype, elements, constant, .. } = &self.group.operands[operand.index()];
+        if let (true, Some(elements)) = (*constant, elements.as_const())
+            && let Some(bytes) = dtype.bytes_for(elements.max(0) as u64)
+        {
+            let bytes = self.uniform(&Dim::from(bytes as i64), Role::Operand(operand));
+            let address = self.pointer(operand);
+            self.arguments.prefetch(address, bytes);
+        }
     }
 
     /// Whether the kernel writes an operand.

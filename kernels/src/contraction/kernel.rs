@@ -1,6 +1,6 @@
 //! The text of contraction kernels.
 
-use super::access::{Side, classify};
+use super::access::{Access, Side, classify};
 use super::collapse::collapse;
 use super::output::output;
 use super::schedule::{
@@ -73,6 +73,14 @@ fn kernel(
     };
     e.require(Part::Base);
     e.require(Part::Types);
+    // Blocks without matrix instructions gain nothing by it (kernels/NOTES.md).
+    if !matches!(choice.tile, Some(Tile { engine: Engine::Fma, .. })) {
+        for side in [&a, &b] {
+            if let Access::Direct { load, .. } = side {
+                e.prefetch(load.operand);
+            }
+        }
+    }
     // One text may be for several choices, whose numbers of blocks may vary or not.
     let varies = [&c.batch, &c.m, &c.n].iter().any(|vars| group.volume(vars).as_const().is_none());
     e.leave_surplus(&blocks, varies);

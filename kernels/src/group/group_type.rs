@@ -17,6 +17,8 @@ pub struct Operand {
     pub dtype: DType,
     /// Elements that it holds.
     pub elements: Dim,
+    /// No launch of a run writes it: a weight.
+    pub constant: bool,
 }
 
 /// A write of one element.

@@ -85,7 +85,8 @@ mod tests {
     /// `y[i, j] = -x[i, j]` of 3 rows of 4, in binary32.
     fn negation(anchor: Anchor) -> Group {
         let place = Dim::var(ROWS) * 4 + Dim::var(COLUMNS);
-        let operand = |buffer| Operand { buffer, dtype: DType::F32, elements: 12.into() };
+        let operand =
+            |buffer| Operand { buffer, dtype: DType::F32, elements: 12.into(), constant: false };
         let load = Expr::Load {
             operand: OperandId(0),
             offset: place.clone(),

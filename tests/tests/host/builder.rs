@@ -39,7 +39,12 @@ impl Builder {
 
     pub(crate) fn operand(&mut self, dtype: DType, elements: impl Into<Dim>) -> OperandId {
         let buffer = self.group.operands.len() as u32;
-        self.group.operands.push(Operand { buffer, dtype, elements: elements.into() });
+        self.group.operands.push(Operand {
+            buffer,
+            dtype,
+            elements: elements.into(),
+            constant: false,
+        });
         OperandId(buffer)
     }
 

@@ -53,11 +53,11 @@ impl GraphBuilder {
         Ok(Self { graph, after_kernel: false })
     }
 
-    /// Appends a node. With `early`, a kernel may begin before the kernel before it is done, for which it waits itself.
-    pub(crate) fn push(&mut self, work: &Work<'_>, early: bool) -> Result<()> {
+    /// Appends a node. A kernel that `waits` by itself for the kernel before it may begin when that one lets it.
+    pub(crate) fn push(&mut self, work: &Work<'_>, waits: bool) -> Result<()> {
         let kernel = matches!(work, Work::Launch { .. }) && !work.is_empty();
         let Self { graph, after_kernel } = self;
-        let early = early && kernel && *after_kernel && graph.gpu.driver() >= BEGINS_EARLY;
+        let early = waits && kernel && *after_kernel && graph.gpu.driver() >= BEGINS_EARLY;
         let node = graph.add(work, early)?;
         *after_kernel = kernel;
         graph.nodes.push(node);

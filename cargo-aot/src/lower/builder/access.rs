@@ -8,7 +8,7 @@ use super::Builder;
 use aot_ir::dim::{Cmp, Cond, VarId};
 use aot_ir::op::ScatterReduction;
 use aot_ir::{DType, Dim, Scalar, ValueId};
-use aot_kernels::group::{Expr, ExprId, Operand, OperandId, Store, compute_type};
+use aot_kernels::group::{Expr, ExprId, OperandId, Store, compute_type};
 
 /// A variable that goes on past the extent of the axis that it numbers. There, groups store zeros.
 #[derive(Clone, Debug)]
@@ -78,9 +78,7 @@ impl Builder<'_> {
     fn operand(&mut self, buffer: u32) -> OperandId {
         let found = self.operands.iter().position(|o| o.buffer == buffer);
         let index = found.unwrap_or_else(|| {
-            let b = &self.plan.buffers[buffer as usize];
-            let elements = b.elements.clone();
-            self.operands.push(Operand { buffer, dtype: b.dtype, elements });
+            self.operands.push(self.plan.buffers[buffer as usize].operand(buffer));
             self.operands.len() - 1
         });
         OperandId(index as u32)
