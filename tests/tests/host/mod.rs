@@ -114,6 +114,9 @@ fn source(runs: &[Run]) -> String {
     text + "}\n"
 }
 
+/// On the host, launches follow one another.
+const NONE_EARLY: i32 = 0;
+
 /// What the program reads for one case, and which operands it writes back.
 fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
     let value = |d: &aot_ir::Dim| d.eval(&run.atoms[..]).unwrap();
@@ -123,6 +126,7 @@ fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
         match size {
             Size::I64(d) => sizes.extend(value(d).to_le_bytes()),
             Size::I32(d) => sizes.extend(i32::try_from(value(d)).unwrap().to_le_bytes()),
+            Size::Early => sizes.extend(NONE_EARLY.to_le_bytes()),
             other => panic!("{}: {other:?}", run.name),
         }
     }
@@ -134,7 +138,7 @@ fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
         sizes.len() as u32,
         count(|a| matches!(a, Arg::Pointer(_))),
         count(|a| matches!(a, Arg::I64(_))),
-        count(|a| matches!(a, Arg::I32(_))),
+        count(|a| matches!(a, Arg::I32(_) | Arg::Early)),
     ];
     let mut bytes: Vec<u8> = header.iter().flat_map(|n| n.to_le_bytes()).collect();
     let is_of = |arg: &&Arg| matches!(arg, Arg::Pointer(_));
@@ -161,6 +165,7 @@ fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
             Arg::Sizes => {}
             Arg::I64(number) => bytes.extend(number.to_le_bytes()),
             Arg::I32(number) => bytes.extend(number.to_le_bytes()),
+            Arg::Early => bytes.extend(NONE_EARLY.to_le_bytes()),
             other => panic!("{}: {other:?}", run.name),
         }
     }
