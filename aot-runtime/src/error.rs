@@ -1,7 +1,11 @@
 //! What can go wrong.
 
+use std::sync::Arc;
+
 use aot_ir::DType;
 use aot_ir::dim::{BindError, DimError};
+
+use crate::Fault;
 
 /// The result of everything fallible here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -188,6 +192,9 @@ pub enum Error {
         /// Bytes asked for.
         needed: u64,
     },
+    /// The GPU had a fault, and everything on it is lost.
+    #[error("{0}")]
+    Fault(Arc<Fault>),
     /// A call of the driver failed.
     #[error("{call} failed with {name}{}", during(.doing))]
     Driver {

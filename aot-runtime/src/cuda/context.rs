@@ -1,11 +1,12 @@
 //! What one run needs for itself.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use super::driver::{Block, Event, Pinned, Transfer};
+use super::driver::{Block, Event, Launches, Pinned, Transfer};
 use super::evaluate::Where;
 use super::execution::{Fetch, From};
+use super::flight::{Flight, Names};
 use super::replay::Replays;
 use super::sizes_table::SizesTable;
 use super::{Gpu, Stream};
@@ -49,6 +50,8 @@ pub(super) struct Context {
     /// What kernels read of sizes.
     pub(super) sizes: SizesTable,
     pub(super) replays: Replays,
+    /// What it has launched.
+    pub(super) flight: Arc<Flight>,
     /// Events of earlier runs.
     events: Vec<Arc<Event>>,
     /// Happens when the run before is done with all of this.
@@ -56,8 +59,16 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(gpu: &Arc<Gpu>, scratch: usize, sizes: usize) -> Result<Self> {
+    pub(super) fn new(
+        gpu: &Arc<Gpu>,
+        names: &Arc<Names>,
+        scratch: usize,
+        sizes: usize,
+    ) -> Result<Self> {
         let stream = Stream::new(gpu)?;
+        let flight = Flight::new(names);
+        let launches: Weak<dyn Launches> = Arc::<Flight>::downgrade(&flight);
+        gpu.watch(launches);
         let scratch = Block::zeroed(&stream, scratch, "scratch memory")?;
         let last = Some(stream.record()?);
         Ok(Self {
@@ -69,6 +80,7 @@ impl Context {
             host: Pinned::new(gpu, 0)?,
             sizes: SizesTable::new(gpu, sizes)?,
             replays: Replays::default(),
+            flight,
             events: Vec::new(),
             scratch,
             stream,

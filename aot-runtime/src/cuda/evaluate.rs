@@ -1,8 +1,10 @@
 //! Launches with all sizes known.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::flight::LaunchId;
 use super::model::Resources;
 use crate::program::{
     BufferId, Launch, LaunchArg, LaunchSize, MemoryPlan, Place, Program, Step, Target,
@@ -17,6 +19,8 @@ pub(crate) struct Evaluated {
     /// How many steps these are.
     pub(super) steps: usize,
     pub(super) actions: Vec<Action>,
+    /// The launches among the actions.
+    pub(super) launches: Arc<[LaunchId]>,
     /// What kernels read of sizes: [`Where::Sizes`].
     pub(super) sizes: Vec<u8>,
     /// Whether there are more or fewer actions at other sizes.
@@ -171,8 +175,9 @@ pub(super) fn evaluate(
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let varies = steps.iter().any(|step| matches!(step, Step::Loop(_)));
-    let Actions { actions, sizes, .. } = actions;
-    Ok(Evaluated { id, steps: steps.len(), actions, sizes, varies })
+    let Actions { actions, launches, sizes, .. } = actions;
+    let (steps, launches) = (steps.len(), launches.into());
+    Ok(Evaluated { id, steps, actions, launches, sizes, varies })
 }
 
 fn add_actions(
@@ -224,6 +229,7 @@ fn add_actions(
 #[derive(Debug, Default)]
 struct Actions {
     actions: Vec<Action>,
+    launches: Vec<LaunchId>,
     sizes: Vec<u8>,
     /// Where the last action, if it is a launch that has blocks, is told whether the next one begins early.
     told: Option<Told>,
@@ -319,6 +325,7 @@ impl Actions {
         let (words, _) = bytes.as_chunks::<8>();
         let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let function = launch.kernel as usize;
+        self.launches.push(LaunchId { step: number, kernel: launch.kernel });
         self.told = told.filter(|_| blocks != Blocks::Exactly(0));
         self.actions.push(Action::Launch { launch: number, function, blocks, words, patches });
         Ok(())

@@ -178,16 +178,17 @@ impl<'r> Execution<'r> {
         if let Some(last) = &self.context.last {
             self.stream.wait(last)?;
         }
-        for (input, start) in inputs.iter().zip(&starts) {
+        let ports = &self.signature.inputs;
+        for ((input, port), start) in inputs.iter().zip(ports).zip(&starts) {
             self.inputs.push(match &input.data {
                 InputData::Host(bytes) => self.context.stage(*start, bytes),
                 InputData::Device(Memory::Cuda(shared)) => {
-                    self.model.check_gpu(shared.gpu(), "an input")?;
+                    self.model.check_gpu(shared.gpu(), &port.name)?;
                     shared.before_read(&self.stream)?;
                     shared.address()
                 }
                 InputData::Device(Memory::Host(_)) => {
-                    return Err(self.model.elsewhere("an input"));
+                    return Err(self.model.elsewhere(&port.name));
                 }
             });
         }
@@ -203,6 +204,9 @@ impl<'r> Execution<'r> {
             if self.placed[i] || !self.known.has_all(&port.shape) {
                 continue;
             }
+            if let OutputData::Device { memory: Memory::Cuda(shared), .. } = &output.data {
+                self.model.check_gpu(shared.gpu(), &port.name)?;
+            }
             if self.sizes.is_open(i) {
                 output.resize(&port.name, self.signature.shape(port, &self.known)?)?;
             }
@@ -214,12 +218,11 @@ impl<'r> Execution<'r> {
                 }
                 OutputData::Host(_) => self.context.staged_address(staging.starts[i]),
                 OutputData::Device { memory: Memory::Cuda(shared), .. } => {
-                    self.model.check_gpu(shared.gpu(), "an output")?;
                     shared.before_write(&self.stream)?;
                     shared.address()
                 }
                 OutputData::Device { memory: Memory::Host(_), .. } => {
-                    return Err(self.model.elsewhere("an output"));
+                    return Err(self.model.elsewhere(&port.name));
                 }
             };
         }
@@ -244,7 +247,8 @@ impl<'r> Execution<'r> {
             let download = self.context.download(staging.outputs.clone());
             self.context.sizes.put(&self.stream, evaluated)?;
             let places = self.context.places(&self.inputs, &self.outputs);
-            let run = Run { upload, download, ..model.whole(evaluated, places) };
+            let flight = &self.context.flight;
+            let run = Run { upload, download, ..model.whole(evaluated, places, flight) };
             return self.context.replays.run(model.gpu(), &self.stream, &run);
         }
         self.submit(evaluated, upload)?;
@@ -328,14 +332,15 @@ impl<'r> Execution<'r> {
         let address = self.address(buffer)?;
         let copy = self.context.download_byte(address)?;
         self.copy(copy)?;
-        self.synchronize()?;
+        self.wait()?;
         Ok(self.context.byte() != 0)
     }
 
     fn submit(&mut self, evaluated: &Evaluated, upload: Option<Transfer>) -> Result<()> {
         self.context.sizes.put(&self.stream, evaluated)?;
         let places = self.context.places(&self.inputs, &self.outputs);
-        let run = Run { upload, ..self.model.whole(evaluated, places) };
+        let flight = &self.context.flight;
+        let run = Run { upload, ..self.model.whole(evaluated, places, flight) };
         match &mut self.timer {
             None => run.submit(&self.stream),
             Some(timer) => {
@@ -345,10 +350,12 @@ impl<'r> Execution<'r> {
         }
     }
 
-    /// Waits for what is in the stream.
-    fn synchronize(&mut self) -> Result<()> {
+    /// Waits for everything that the run has put into the stream.
+    fn wait(&mut self) -> Result<()> {
         self.let_pass();
-        self.stream.synchronize()
+        self.stream.synchronize()?;
+        self.context.flight.over();
+        Ok(())
     }
 
     /// Before the host waits for pieces that are timed.
@@ -373,7 +380,7 @@ impl<'r> Execution<'r> {
         for copy in self.context.download_words(&addresses)? {
             self.copy(copy)?;
         }
-        self.synchronize()?;
+        self.wait()?;
         for ((symbol, _), size) in sizes.iter().zip(self.context.words(sizes.len())) {
             let size = if self.rehearsed { self.signature.nearest(*symbol, size) } else { size };
             self.signature.bind_in_run(&mut self.known, *symbol, size)?;
@@ -395,7 +402,7 @@ impl<'r> Execution<'r> {
             let from = self.address(*operand)?;
             self.copy(self.context.download_host(from, *start, end - start))?;
         }
-        self.synchronize()?;
+        self.wait()?;
         let operands = starts().zip(&ends).map(|(start, end)| &self.context.host()[*start..*end]);
         let operands: Vec<&[u8]> = operands.collect();
         let expected = self.layout.bytes(step.result, self.known.atoms())?;
@@ -411,7 +418,7 @@ impl<'r> Execution<'r> {
         let to = self.address(step.result)?;
         let copy = self.context.upload_host(&result, to)?;
         self.copy(copy)?;
-        self.synchronize()
+        self.wait()
     }
 
     /// Where a buffer begins.
@@ -429,6 +436,7 @@ impl<'r> Execution<'r> {
     ) -> Result<Vec<Fetch>> {
         let done = self.context.record(&self.stream)?;
         self.context.last = Some(done.clone());
+        self.context.flight.ends_with(&done);
         for input in inputs {
             if let InputData::Device(Memory::Cuda(shared)) = &input.data {
                 shared.after_read(&done)?;

@@ -8,6 +8,7 @@ use aot_ir::{Arch, Bytes, Dim};
 use super::driver::{Block, Function, Module, Pinned, version_text};
 use super::{Gpu, Stream};
 use crate::artifact::ImagesFile;
+use crate::fault::LAUNCH_BLOCKING;
 use crate::program::{BufferId, LaunchArg, Place, Port, Program, Step, Target};
 use crate::{Error, Result};
 
@@ -19,6 +20,28 @@ const STAGING: usize = 32 << 20;
 const FORCE_ARCH: &str = "AOT_FORCE_ARCH";
 /// Tests set this to have PTX used.
 const FORCE_PTX: &str = "AOT_FORCE_PTX";
+
+/// Whether the environment asks for runs that wait for every kernel.
+pub(super) fn blocking(variable: impl Fn(&str) -> Option<String>) -> Result<bool> {
+    flag(&variable, LAUNCH_BLOCKING)
+}
+
+/// A variable of the environment, by its name.
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// Whether a variable is set, to 1.
+fn flag(variable: &impl Fn(&str) -> Option<String>, name: &'static str) -> Result<bool> {
+    match variable(name).as_deref() {
+        None | Some("" | "0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(value) => {
+            let (variable, value, takes) = (name, value.to_owned(), "0 or 1");
+            Err(Error::Environment { variable, value, takes })
+        }
+    }
+}
 
 /// What the environment asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,12 +57,7 @@ fn forced(variable: impl Fn(&str) -> Option<String>) -> Result<Forced> {
         Ok(arch) => Ok(arch),
         Err(_) => Err(wrong(FORCE_ARCH, value, "an architecture such as sm_80")),
     });
-    let only_ptx = match given(FORCE_PTX).as_deref() {
-        None | Some("0") => false,
-        Some("1") => true,
-        Some(value) => return Err(wrong(FORCE_PTX, value.to_owned(), "0 or 1")),
-    };
-    Ok(Forced { arch: arch.transpose()?, only_ptx })
+    Ok(Forced { arch: arch.transpose()?, only_ptx: flag(&variable, FORCE_PTX)? })
 }
 
 /// The target that serves a GPU, and its images.
@@ -50,8 +68,7 @@ pub(super) fn choose<'p, 'a>(
 ) -> Result<(&'p Target, ImagesFile<'a>)> {
     let (major, minor) = gpu.capability();
     let files = images.iter().map(|bytes| ImagesFile::open(bytes)).collect::<Result<Vec<_>>>()?;
-    let Forced { arch: forced, only_ptx } =
-        forced(|name| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned()))?;
+    let Forced { arch: forced, only_ptx } = forced(variable)?;
     let file_of = |target: &Target| {
         files.iter().copied().find(|f| (f.info().arch, f.info().ptx) == (target.arch, target.ptx))
     };
@@ -259,5 +276,9 @@ mod tests {
         let arch = "AOT_FORCE_ARCH is `ampere`; it takes an architecture such as sm_80";
         assert_eq!(text(&[(FORCE_ARCH, "ampere")]), arch);
         assert_eq!(text(&[(FORCE_PTX, "yes")]), "AOT_FORCE_PTX is `yes`; it takes 0 or 1");
+        let blocks = |value: &'static str| blocking(move |_| Some(value.to_owned()));
+        assert!(blocks("1").unwrap() && !blocks("").unwrap() && !blocks("0").unwrap());
+        let text = blocks("all").unwrap_err().to_string();
+        assert_eq!(text, "AOT_LAUNCH_BLOCKING is `all`; it takes 0 or 1");
     }
 }

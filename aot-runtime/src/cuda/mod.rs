@@ -4,6 +4,7 @@ mod context;
 mod driver;
 mod evaluate;
 mod execution;
+mod flight;
 mod load;
 mod model;
 mod peak;

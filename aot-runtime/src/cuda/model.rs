@@ -9,6 +9,7 @@ use super::context::{Context, Places};
 use super::driver::{Block, Function, Notice};
 use super::evaluate::{Action, Evaluated, Layout, evaluate, most_sizes};
 use super::execution::Execution;
+use super::flight::{Flight, Names};
 use super::load;
 use super::replay::Run;
 use super::sizes_table::SizesTable;
@@ -36,6 +37,9 @@ pub(crate) struct CudaModel {
     functions: Vec<Function>,
     resources: Resources,
     contexts: Pool<Context>,
+    names: Arc<Names>,
+    /// Whether runs wait for every kernel.
+    blocking: bool,
 }
 
 /// A context that a run is to have; given back if there is no run.
@@ -82,6 +86,8 @@ impl CudaModel {
         }
         let (target, file): (&Target, ImagesFile<'_>) = load::choose(gpu, &program, images)?;
         let target = target.clone();
+        let names = Arc::new(Names::new(&program, &target));
+        let blocking = load::blocking(load::variable)?;
         let functions = load::functions(gpu, &program.model, &target, &file)?;
         let stream = Stream::new(gpu)?;
         let in_runs = load::used(&target, &program.steps);
@@ -123,6 +129,8 @@ impl CudaModel {
             resources: Resources { fixed, scratch, arenas, scratch_bytes, sizes, blocks },
             contexts: Pool::new(MOST_CONTEXTS),
             program,
+            names,
+            blocking,
         };
         // Preparing depends on no sizes; any will do.
         let atoms: Vec<i64> = model.program.symbols.iter().map(|(_, s)| s.lo).collect();
@@ -132,8 +140,10 @@ impl CudaModel {
         context.stream.synchronize()?;
         let stream = context.stream.clone();
         context.sizes.put(&stream, &prepare)?;
-        model.whole(&prepare, context.places(&[], &[])).submit(&context.stream)?;
+        let places = context.places(&[], &[]);
+        model.whole(&prepare, places, &context.flight).submit(&context.stream)?;
         context.stream.synchronize()?;
+        context.flight.over();
         model.give_back(context);
         for id in passing_places.keys() {
             model.resources.fixed.remove(id);
@@ -144,7 +154,7 @@ impl CudaModel {
 
     /// Whether a stream is of the model's GPU.
     pub(crate) fn owns(&self, stream: &Stream) -> bool {
-        stream.gpu().index() == self.gpu.index()
+        stream.gpu().is(&self.gpu)
     }
 
     /// What the model takes.
@@ -207,7 +217,8 @@ impl CudaModel {
     }
 
     fn new_context(&self) -> Result<Context> {
-        Context::new(&self.gpu, self.resources.scratch_bytes, self.resources.sizes)
+        let Resources { scratch_bytes, sizes, .. } = self.resources;
+        Context::new(&self.gpu, &self.names, scratch_bytes, sizes)
     }
 
     /// Changes how many execution contexts there are at most.
@@ -349,25 +360,30 @@ impl CudaModel {
     }
 
     /// A run without staged tensors.
-    pub(super) fn whole<'a>(&'a self, evaluated: &'a Evaluated, places: Places<'a>) -> Run<'a> {
+    pub(super) fn whole<'a>(
+        &'a self,
+        evaluated: &'a Evaluated,
+        places: Places<'a>,
+        flight: &'a Flight,
+    ) -> Run<'a> {
         let (functions, waits) =
             (self.functions.as_slice(), self.target.arch.capability() >= WAITS);
-        Run { functions, waits, evaluated, places, upload: None, download: None }
+        let (blocking, upload, download) = (self.blocking, None, None);
+        Run { functions, waits, evaluated, places, flight, blocking, upload, download }
     }
 
     pub(super) fn check_gpu(&self, other: &Gpu, name: &str) -> Result<()> {
-        if other.index() == self.gpu.index() {
-            return Ok(());
+        match other.is(&self.gpu) {
+            true => Ok(()),
+            false => Err(self.other(name, other.described())),
         }
-        Err(Error::OtherDevice {
-            name: name.to_owned(),
-            found: format!("{} (number {})", other.name(), other.index()),
-            expected: format!("{} (number {})", self.gpu.name(), self.gpu.index()),
-        })
     }
 
     pub(super) fn elsewhere(&self, name: &str) -> Error {
-        let (found, expected) = ("the CPU".to_owned(), self.gpu.name().to_owned());
-        Error::OtherDevice { name: name.to_owned(), found, expected }
+        self.other(name, "the CPU".to_owned())
+    }
+
+    fn other(&self, name: &str, found: String) -> Error {
+        Error::OtherDevice { name: name.to_owned(), found, expected: self.gpu.described() }
     }
 }

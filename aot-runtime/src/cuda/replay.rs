@@ -10,6 +10,7 @@ use super::Stream;
 use super::context::Places;
 use super::driver::{Function, Graph, GraphBuilder, Transfer, Work, execute};
 use super::evaluate::{Action, Blocks, Evaluated};
+use super::flight::Flight;
 use super::timer::{Piece, Timer};
 use crate::Result;
 
@@ -29,6 +30,10 @@ pub(super) struct Run<'a> {
     pub(super) waits: bool,
     pub(super) evaluated: &'a Evaluated,
     pub(super) places: Places<'a>,
+    /// Knows what is launched.
+    pub(super) flight: &'a Flight,
+    /// Whether every kernel is waited for, and none runs beside it.
+    pub(super) blocking: bool,
     /// Staged inputs, before everything else.
     pub(super) upload: Option<Transfer>,
     /// Staged outputs, after everything else.
@@ -92,7 +97,7 @@ impl Run<'_> {
     /// Puts the work into a stream piece by piece.
     pub(super) fn submit(&self, stream: &Stream) -> Result<()> {
         // SAFETY: what `Run` says of its arguments and addresses.
-        self.each(|_, work, _| unsafe { execute(stream, work) })
+        self.put(stream, |work, _| unsafe { execute(stream, work) })
     }
 
     /// As [`Run::submit`], timing every piece.
@@ -102,14 +107,43 @@ impl Run<'_> {
         timer: &mut Timer,
         atoms: &Arc<[i64]>,
     ) -> Result<()> {
-        self.each(|_, work, freedom| {
+        self.put(stream, |work, freedom| {
             let piece = match (work, freedom.piece) {
                 (_, Some(piece)) => piece,
                 (Work::Copy(copy), None) => Piece::Copy { bytes: copy.bytes() },
                 (Work::Launch { .. }, None) => return Ok(()),
             };
             // SAFETY: what `Run` says of its arguments and addresses.
-            timer.time(stream, piece, atoms, || unsafe { execute(stream, work) })
+            timer.time(stream, piece, atoms, || unsafe { execute(stream, work) })?;
+            if self.blocking {
+                timer.open();
+            }
+            Ok(())
+        })
+    }
+
+    /// Hands out all work; waits for each piece of it, with nothing beside, if runs are to be so.
+    fn put(
+        &self,
+        stream: &Stream,
+        mut put: impl FnMut(&Work<'_>, Freedom) -> Result<()>,
+    ) -> Result<()> {
+        if !self.blocking {
+            self.flight.add(&self.evaluated.launches);
+            return self.each(|_, work, freedom| put(work, freedom));
+        }
+        let mut launches = self.evaluated.launches.iter();
+        self.each(|_, work, freedom| {
+            let _alone = stream.gpu().alone();
+            if let Work::Launch { .. } = work
+                && let Some(launch) = launches.next()
+            {
+                self.flight.only(*launch);
+            }
+            put(work, freedom)?;
+            stream.synchronize()?;
+            self.flight.over();
+            Ok(())
         })
     }
 }
@@ -219,9 +253,10 @@ impl Replays {
     /// Puts a run into a stream.
     ///
     /// The first run of a context goes piece by piece: making a graph would cost a process that has
-    /// one run more than it saves. So do runs of loops at new sizes.
+    /// one run more than it saves. So do runs of loops at new sizes, and those that wait for every kernel.
     pub(super) fn run(&mut self, gpu: &Arc<Gpu>, stream: &Stream, run: &Run<'_>) -> Result<()> {
-        if !std::mem::replace(&mut self.used, true) || run.evaluated.actions.len() < WORTH_A_GRAPH {
+        let few = run.evaluated.actions.len() < WORTH_A_GRAPH;
+        if !std::mem::replace(&mut self.used, true) || few || run.blocking {
             return run.submit(stream);
         }
         if self.kept.first().is_none_or(|replay| !run.is(&replay.last)) {
@@ -241,6 +276,7 @@ impl Replays {
                 }
             }
         }
+        run.flight.add(&run.evaluated.launches);
         // SAFETY: what `Run` says of its arguments and addresses; the graph does the run's work.
         unsafe { self.kept[0].graph.launch(stream) }
     }

@@ -116,9 +116,13 @@ impl Shared {
     pub(crate) fn read(&self, sink: &mut dyn HostSink) -> Result<()> {
         let stream = Stream::new(self.gpu())?;
         let staging = Pinned::new(self.gpu(), self.memory.bytes())?;
+        let written = self.order.lock().map_err(poisoned)?.written.clone();
         self.before_read(&stream)?;
         self.memory.download(&stream, &staging)?;
         stream.synchronize()?;
+        if let Some(written) = written {
+            written.see();
+        }
         sink.store(staging.as_slice());
         Ok(())
     }

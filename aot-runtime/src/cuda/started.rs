@@ -30,7 +30,11 @@ impl<'m> Started<'m> {
 
     /// Waits for the end of the run.
     pub(crate) async fn ended(&self) -> Result<()> {
-        std::future::poll_fn(|task| self.notice.poll(task)).await
+        std::future::poll_fn(|task| self.notice.poll(self.model.gpu(), task)).await?;
+        if let Some(context) = &self.context {
+            context.flight.over();
+        }
+        Ok(())
     }
 
     /// The shape and the bytes of the n-th output on the host, after the run has ended.

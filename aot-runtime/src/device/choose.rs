@@ -34,10 +34,12 @@ impl Device {
         }
     }
 
-    /// The GPU with this number, counted as the driver does (CUDA_VISIBLE_DEVICES applies).
+    /// The GPU with this number, counted as the driver does (CUDA_VISIBLE_DEVICES applies). After a
+    /// [`Fault`](crate::Fault) this is a fresh device.
     ///
     /// # Errors
-    /// When there is no driver, it is too old, or there is no such GPU.
+    /// When there is no driver, it is too old, or there is no such GPU; and after a fault when the driver gives no
+    /// fresh device as long as something of the lost one is there, or as long as this process runs.
     pub fn cuda(index: usize) -> Result<Self> {
         #[cfg(feature = "cuda")]
         return Ok(Self { kind: Kind::Cuda(cuda::Gpu::open(index)?), reason: None });
@@ -75,6 +77,15 @@ impl Device {
             Kind::Cpu => "CPU",
             #[cfg(feature = "cuda")]
             Kind::Cuda(gpu) => gpu.name(),
+        }
+    }
+
+    /// Its name and what tells it from others of this name.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn described(&self) -> String {
+        match &self.kind {
+            Kind::Cpu => "the CPU".to_owned(),
+            Kind::Cuda(gpu) => gpu.described(),
         }
     }
 
@@ -126,13 +137,14 @@ impl Device {
     }
 }
 
-/// Equal where they are the same hardware.
+/// Equal where what is on the one can be used with what is on the other: a fresh device of a GPU that had a fault is
+/// not the lost one.
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (Kind::Cpu, Kind::Cpu) => true,
             #[cfg(feature = "cuda")]
-            (Kind::Cuda(a), Kind::Cuda(b)) => a.index() == b.index(),
+            (Kind::Cuda(a), Kind::Cuda(b)) => a.is(b),
             #[cfg(feature = "cuda")]
             _ => false,
         }

@@ -32,6 +32,15 @@ impl Stream {
         &self.kind
     }
 
+    /// What people call its device.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn device(&self) -> String {
+        match &self.kind {
+            StreamKind::Cpu => "the CPU".to_owned(),
+            StreamKind::Cuda(stream) => stream.gpu().described(),
+        }
+    }
+
     /// Waits for everything in the stream.
     ///
     /// # Errors

@@ -323,8 +323,8 @@ impl Loaded {
         {
             return Err(Error::OtherDevice {
                 name: "the stream".to_owned(),
-                found: "another device".to_owned(),
-                expected: self.device().name().to_owned(),
+                found: stream.device(),
+                expected: self.device().described(),
             });
         }
         Ok(())

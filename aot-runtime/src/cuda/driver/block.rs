@@ -5,7 +5,6 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::counts::count_allocation;
-use super::library::check;
 use super::{Gpu, Pinned, Stream};
 use crate::Result;
 
@@ -26,7 +25,7 @@ impl Block {
         if bytes > 0 {
             let mut allocate = || {
                 // SAFETY: a context is current; freed when this is dropped.
-                check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
+                gpu.check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
             };
             if let Err(error) = allocate() {
                 // Freed tensors stay with the process until others need their memory.
@@ -46,7 +45,7 @@ impl Block {
         let block = Self::new(stream.gpu(), bytes, what)?;
         if bytes > 0 {
             // SAFETY: the range is the block's; the stream is of the same GPU.
-            check("cuMemsetD8Async", unsafe {
+            stream.gpu().check("cuMemsetD8Async", unsafe {
                 sys::cuMemsetD8Async(block.address, 0, bytes, stream.raw())
             })?;
         }
@@ -81,7 +80,7 @@ impl Block {
             return Ok(());
         }
         // SAFETY: both ranges lie within their memory.
-        check("cuMemcpyHtoDAsync", unsafe {
+        self.gpu.check("cuMemcpyHtoDAsync", unsafe {
             sys::cuMemcpyHtoDAsync_v2(
                 self.address + offset as u64,
                 from.pointer().add(start).cast_const().cast(),

@@ -1,10 +1,10 @@
 //! Events.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys;
 
-use super::library::check;
 use super::{Gpu, Stream};
 use crate::Result;
 
@@ -18,6 +18,8 @@ pub(crate) struct Event {
     raw: sys::CUevent,
     /// The stream's number; 0 of the GPU's own streams.
     stream: u64,
+    /// Whether somebody waited until it happened.
+    seen: AtomicBool,
 }
 
 // SAFETY: events may be used from any thread, and the driver locks.
@@ -39,18 +41,20 @@ impl Event {
         };
         let mut raw = std::ptr::null_mut();
         // SAFETY: a context is current.
-        check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
-        let event = Arc::new(Self { gpu: gpu.clone(), raw, stream: number });
+        gpu.check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
+        let event =
+            Arc::new(Self { gpu: gpu.clone(), raw, stream: number, seen: AtomicBool::new(false) });
         // SAFETY: both are alive and of one context.
-        check("cuEventRecord", unsafe { sys::cuEventRecord(raw, stream) })?;
+        gpu.check("cuEventRecord", unsafe { sys::cuEventRecord(raw, stream) })?;
         Ok(event)
     }
 
     /// The current end of a stream, instead of where it was.
     pub(crate) fn record_again(&mut self, stream: &Stream) -> Result<()> {
         self.stream = stream.id();
+        *self.seen.get_mut() = false;
         // SAFETY: both are alive and of one context.
-        check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream.raw()) })
+        self.gpu.check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream.raw()) })
     }
 
     /// Whether it is a point in this stream.
@@ -63,6 +67,16 @@ impl Event {
         self.stream != 0 && self.stream == earlier.stream
     }
 
+    /// Notes that it has happened, which who says so has waited for.
+    pub(crate) fn see(&self) {
+        self.seen.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody waited until it happened.
+    pub(crate) fn has_been_seen(&self) -> bool {
+        self.seen.load(Ordering::Relaxed)
+    }
+
     pub(super) fn raw(&self) -> sys::CUevent {
         self.raw
     }
@@ -71,7 +85,9 @@ impl Event {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.gpu.enter()?;
         // SAFETY: the event is alive.
-        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
+        self.gpu.check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })?;
+        self.see();
+        Ok(())
     }
 
     /// Time from this event to a later one; both keep the time and have happened.
@@ -84,7 +100,9 @@ impl Event {
         }
         let mut milliseconds = 0f32;
         // SAFETY: both are alive and the driver has the function; one number is written.
-        check(call, unsafe { sys::cuEventElapsedTime_v2(&mut milliseconds, self.raw, later.raw) })?;
+        self.gpu.check(call, unsafe {
+            sys::cuEventElapsedTime_v2(&mut milliseconds, self.raw, later.raw)
+        })?;
         Ok(f64::from(milliseconds))
     }
 }

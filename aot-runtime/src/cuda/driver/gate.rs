@@ -7,7 +7,6 @@ use std::time::Duration;
 use cudarc::driver::sys;
 
 use super::Stream;
-use super::library::check;
 use crate::Result;
 
 /// How long work waits at most: a driver that makes the host wait for what is behind the gate goes on then.
@@ -31,7 +30,7 @@ impl Gate {
         let gate = Self(state.clone());
         let data = Arc::into_raw(state);
         // SAFETY: the stream is alive; the function gets what it expects, once.
-        let result = check("cuLaunchHostFunc", unsafe {
+        let result = stream.gpu().check("cuLaunchHostFunc", unsafe {
             sys::cuLaunchHostFunc(stream.raw(), Some(wait), data.cast_mut().cast())
         });
         if result.is_err() {

@@ -1,28 +1,33 @@
-//! A GPU and its primary context.
+//! A GPU and its context.
 
 use std::ffi::{CStr, c_int};
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cudarc::driver::sys;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 
-use super::library::{check, open};
+use super::faults::{Faults, Launches, is_fault};
+use super::held::Held;
+use super::library::{check, describe, error, open};
+use super::pool::MemoryPool;
 use super::stream::Stream;
 use crate::{Error, Result};
 
-/// A GPU whose primary context is retained.
+/// A GPU with a context, which lives at least as long.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     index: usize,
-    device: sys::CUdevice,
-    context: sys::CUcontext,
+    context: Option<Held>,
     name: String,
     capability: (u16, u16),
     driver: u32,
-    pools: bool,
+    /// Where tensors' memory comes from, if tensors can be allocated in stream order.
+    pool: Option<MemoryPool>,
+    faults: Faults,
+    /// Held while a kernel runs that no other may run beside.
+    alone: Mutex<()>,
     /// Where tensors are allocated and freed, and copied to and from the host.
-    services: OnceLock<Services>,
+    services: Services,
 }
 
 /// Clocks and widths of a GPU, as the driver tells them.
@@ -45,15 +50,32 @@ pub(super) struct Services {
     pub(super) free: sys::CUstream,
 }
 
-// SAFETY: handles of contexts and streams may be used from any thread, and the driver locks.
+// SAFETY: handles of pools and streams may be used from any thread, and the driver locks.
 unsafe impl Send for Gpu {}
 // SAFETY: as above.
 unsafe impl Sync for Gpu {}
 
+/// The GPUs that are in use, which those who ask for the same one share.
+static OPENED: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
+
 impl Gpu {
-    /// The GPU with this number.
+    /// The GPU with this number. If everybody else's had a fault, this is a fresh one.
     pub(crate) fn open(index: usize) -> Result<Arc<Self>> {
         let driver = open()?;
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.retain(|gpu| gpu.strong_count() > 0);
+        let shared = opened.iter().filter_map(Weak::upgrade);
+        if let Some(gpu) = shared.into_iter().find(|g| g.index == index && !g.is_lost()) {
+            return Ok(gpu);
+        }
+        // Calls that need no context fail nevertheless while one that had a fault is current.
+        Held::leave();
+        let gpu = Arc::new(Self::fresh(index, driver)?);
+        opened.push(Arc::downgrade(&gpu));
+        Ok(gpu)
+    }
+
+    fn fresh(index: usize, driver: u32) -> Result<Self> {
         let mut count = 0;
         // SAFETY: the driver is initialised; it writes one integer.
         check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) })?;
@@ -76,34 +98,25 @@ impl Gpu {
         let major = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         let pools = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
-        let mut context = std::ptr::null_mut();
-        // SAFETY: the device is valid; the retained context is released when this is dropped.
-        check("cuDevicePrimaryCtxRetain", unsafe {
-            sys::cuDevicePrimaryCtxRetain(&mut context, device)
-        })?;
-        let gpu = Self {
+        let (context, services) = connect(device)?;
+        let pool = pools.then(|| MemoryPool::new(ordinal)).transpose()?;
+        Ok(Self {
             index,
-            device,
-            context,
+            context: Some(context),
             name,
             capability: (u16::try_from(major).unwrap_or(0), u16::try_from(minor).unwrap_or(0)),
             driver,
-            pools,
-            services: OnceLock::new(),
-        };
-        gpu.enter()?;
-        if pools {
-            gpu.keep_freed_memory()?;
-        }
-        let (allocate, free) = (Stream::create()?, Stream::create()?);
-        // Nothing else has this value yet, so that the cell is empty.
-        let _ = gpu.services.set(Services { allocate, free });
-        Ok(Arc::new(gpu))
+            pool,
+            faults: Faults::default(),
+            alone: Mutex::new(()),
+            services,
+        })
     }
 
     /// What its peaks follow from.
     pub(crate) fn clocks(&self) -> Result<Clocks> {
-        let of = |which| attribute(self.device, which).map(f64::from);
+        let device = self.context.as_ref().map(Held::device).ok_or(Error::Poisoned("a GPU"))?;
+        let of = |which| attribute(device, which).map(f64::from);
         Ok(Clocks {
             hertz: 1e3 * of(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
             multiprocessors: of(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
@@ -112,51 +125,70 @@ impl Gpu {
         })
     }
 
-    fn pool(&self) -> Result<sys::CUmemoryPool> {
-        let mut pool = std::ptr::null_mut();
-        // SAFETY: the device is valid.
-        check("cuDeviceGetDefaultMemPool", unsafe {
-            sys::cuDeviceGetDefaultMemPool(&mut pool, self.device)
-        })?;
-        Ok(pool)
-    }
-
     /// Gives what freed tensors left with the process back to the GPU; waits for them to be freed.
     pub(super) fn release_freed_memory(&self) -> Result<()> {
-        let Some(services) = self.services().filter(|_| self.pools) else { return Ok(()) };
+        let Some(pool) = &self.pool else { return Ok(()) };
+        let free = self.services.free;
         // SAFETY: the stream is alive.
-        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(services.free) })?;
-        // SAFETY: the pool is the device's own.
-        check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.pool()?, 0) })
+        self.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(free) })?;
+        self.check("cuMemPoolTrimTo", pool.trim())
     }
 
-    /// Lets freed tensors stay with the process, so that the next ones cost nothing.
-    fn keep_freed_memory(&self) -> Result<()> {
-        let pool = self.pool()?;
-        let mut threshold = u64::MAX;
-        // SAFETY: the attribute's value is a 64-bit integer.
-        check("cuMemPoolSetAttribute", unsafe {
-            sys::cuMemPoolSetAttribute(
-                pool,
-                sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                (&raw mut threshold).cast(),
-            )
-        })
+    /// The error of a call that did not succeed; of a fault, it is the first one's.
+    pub(super) fn error(&self, call: &'static str, code: sys::CUresult) -> Error {
+        match is_fault(code) {
+            true => Error::Fault(self.faults.note(&self.name, self.index, describe(code))),
+            false => error(call, code),
+        }
     }
 
-    /// Makes the context current on this thread.
+    /// The error of a call that used the context, if it did not succeed.
+    pub(super) fn check(&self, call: &'static str, result: sys::CUresult) -> Result<()> {
+        match result {
+            sys::CUresult::CUDA_SUCCESS => Ok(()),
+            code => Err(self.error(call, code)),
+        }
+    }
+
+    /// Whether it had a fault.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.faults.known().is_some()
+    }
+
+    /// Whether things of the other one can be used with things of this one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.context() == other.context()
+    }
+
+    /// `NVIDIA H200 (number 0)`
+    pub(crate) fn described(&self) -> String {
+        let lost = if self.is_lost() { ", which had a fault" } else { "" };
+        format!("{} (number {}){lost}", self.name, self.index)
+    }
+
+    /// If there is a fault, this is asked what was launched.
+    pub(crate) fn watch(&self, launches: Weak<dyn Launches>) {
+        self.faults.watch(launches);
+    }
+
+    /// While this is held, nobody else who asks for it launches anything.
+    pub(crate) fn alone(&self) -> MutexGuard<'_, ()> {
+        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the context current on this thread; an error without a call of the driver if there was a fault.
     pub(crate) fn enter(&self) -> Result<()> {
-        // SAFETY: the context is retained.
-        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context) })
+        if let Some(fault) = self.faults.known() {
+            return Err(Error::Fault(fault.clone()));
+        }
+        match &self.context {
+            Some(context) => context.enter().map_err(|code| self.error("cuCtxSetCurrent", code)),
+            None => Err(Error::Poisoned("a GPU")),
+        }
     }
 
     pub(super) fn context(&self) -> sys::CUcontext {
-        self.context
-    }
-
-    /// Its number.
-    pub(crate) fn index(&self) -> usize {
-        self.index
+        self.context.as_ref().map_or(std::ptr::null_mut(), Held::raw)
     }
 
     /// `NVIDIA H200`
@@ -174,20 +206,20 @@ impl Gpu {
         self.driver
     }
 
-    /// Whether tensors can be allocated in stream order.
-    pub(super) fn pools(&self) -> bool {
-        self.pools
+    /// Where tensors' memory comes from, if tensors can be allocated in stream order.
+    pub(super) fn pool(&self) -> Option<sys::CUmemoryPool> {
+        self.pool.as_ref().map(MemoryPool::raw)
     }
 
-    pub(super) fn services(&self) -> Option<&Services> {
-        self.services.get()
+    pub(super) fn services(&self) -> &Services {
+        &self.services
     }
 
     /// Waits for everything on the GPU.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.enter()?;
         // SAFETY: a context is current.
-        check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+        self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
     }
 
     /// The error of an allocation that failed.
@@ -221,18 +253,43 @@ fn attribute(device: sys::CUdevice, which: Attribute) -> Result<c_int> {
     Ok(value)
 }
 
+/// A context of a device in which streams can be made, and streams. That is the primary one, unless a fault left it
+/// unusable to whoever still holds it.
+fn connect(device: sys::CUdevice) -> Result<(Held, Services)> {
+    let streams = |context: Held| {
+        let (allocate, free) = (Stream::create()?, Stream::create()?);
+        Ok((context, Services { allocate, free }))
+    };
+    let code = match Held::primary(device).and_then(streams) {
+        Ok(connected) => return Ok(connected),
+        Err(code) if !is_fault(code) => return Err(error("cuDevicePrimaryCtxRetain", code)),
+        Err(code) => code,
+    };
+    Held::leave();
+    Held::own(device).and_then(streams).map_err(|own| {
+        let doing = format!(
+            "making another context, as the first one had {}; drop everything of the device that had it, or start \
+             another process",
+            describe(code)
+        );
+        Error::Driver { call: "cuCtxCreate", name: describe(own), doing }
+    })
+}
+
 impl Drop for Gpu {
     fn drop(&mut self) {
-        if self.enter().is_ok()
-            && let Some(Services { allocate, free }) = self.services.get()
-        {
+        if self.enter().is_ok() {
+            let Services { allocate, free } = self.services;
             // SAFETY: both streams were made in this context and nothing uses them any more.
             unsafe {
-                sys::cuStreamDestroy_v2(*allocate);
-                sys::cuStreamDestroy_v2(*free);
+                sys::cuStreamSynchronize(free);
+                sys::cuStreamDestroy_v2(allocate);
+                sys::cuStreamDestroy_v2(free);
             }
+            self.pool = None;
         }
-        // SAFETY: retained once in `open`.
-        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+        self.context = None;
+        // What is left of a lost context, the pool, is given back without it.
+        Held::leave();
     }
 }

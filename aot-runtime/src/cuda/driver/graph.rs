@@ -6,7 +6,6 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::counts::count_graph;
-use super::library::check;
 use super::module::Function;
 use super::work::{Transfer, Work};
 use super::{Gpu, Stream};
@@ -46,7 +45,7 @@ impl GraphBuilder {
         gpu.enter()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: a context is current.
-        check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
+        gpu.check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
         let runs = std::ptr::null_mut();
         let (nodes, enabled) = (Vec::new(), Vec::new());
         let graph = Graph { gpu: gpu.clone(), raw, runs, nodes, enabled };
@@ -70,9 +69,8 @@ impl GraphBuilder {
         let Self { mut graph, .. } = self;
         count_graph();
         // SAFETY: the graph is complete.
-        check("cuGraphInstantiate", unsafe {
-            sys::cuGraphInstantiateWithFlags(&mut graph.runs, graph.raw, 0)
-        })?;
+        let made = unsafe { sys::cuGraphInstantiateWithFlags(&mut graph.runs, graph.raw, 0) };
+        graph.gpu.check("cuGraphInstantiate", made)?;
         let wanted = std::mem::replace(&mut graph.enabled, vec![true; graph.nodes.len()]);
         wanted.into_iter().enumerate().try_for_each(|(n, enabled)| graph.enable(n, enabled))?;
         Ok(graph)
@@ -93,14 +91,14 @@ impl Graph {
                 let params = launch(function, *blocks, &mut parameter);
                 // SAFETY: the node before is of this graph; the driver copies the parameter, whose
                 // layout is the kernel's, before it returns.
-                check("cuGraphAddKernelNode", unsafe {
+                self.gpu.check("cuGraphAddKernelNode", unsafe {
                     sys::cuGraphAddKernelNode_v2(&mut node, self.raw, before, count, &params)
                 })?;
             }
             Work::Copy(copy) => {
                 let params = parameters(copy);
                 // SAFETY: the node before is of this graph; the places are of this context.
-                check("cuGraphAddMemcpyNode", unsafe {
+                self.gpu.check("cuGraphAddMemcpyNode", unsafe {
                     sys::cuGraphAddMemcpyNode(
                         &mut node,
                         self.raw,
@@ -120,7 +118,7 @@ impl Graph {
                 reserved: [0; 5],
             };
             // SAFETY: the driver has the function; both nodes are kernels of this graph.
-            check("cuGraphAddDependencies", unsafe {
+            self.gpu.check("cuGraphAddDependencies", unsafe {
                 sys::cuGraphAddDependencies_v2(self.raw, last, &node, &edge, 1)
             })?;
         }
@@ -139,14 +137,14 @@ impl Graph {
                 let mut parameter = [arguments.as_ptr().cast_mut().cast::<c_void>()];
                 let params = launch(function, *blocks, &mut parameter);
                 // SAFETY: as when it was added.
-                check("cuGraphExecKernelNodeSetParams", unsafe {
+                self.gpu.check("cuGraphExecKernelNodeSetParams", unsafe {
                     sys::cuGraphExecKernelNodeSetParams_v2(self.runs, node, &params)
                 })?;
             }
             Work::Copy(copy) => {
                 let params = parameters(copy);
                 // SAFETY: as when it was added.
-                check("cuGraphExecMemcpyNodeSetParams", unsafe {
+                self.gpu.check("cuGraphExecMemcpyNodeSetParams", unsafe {
                     sys::cuGraphExecMemcpyNodeSetParams(
                         self.runs,
                         node,
@@ -164,7 +162,7 @@ impl Graph {
             return Ok(());
         }
         // SAFETY: the node is of the graph that this was made from.
-        check("cuGraphNodeSetEnabled", unsafe {
+        self.gpu.check("cuGraphNodeSetEnabled", unsafe {
             sys::cuGraphNodeSetEnabled(self.runs, self.nodes[n], u32::from(enabled))
         })?;
         self.enabled[n] = enabled;
@@ -178,7 +176,7 @@ impl Graph {
     /// they expect, until they are done.
     pub(crate) unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both are alive and of one context; the rest is the caller's promise.
-        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.runs, stream.raw()) })
+        self.gpu.check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.runs, stream.raw()) })
     }
 }
 

@@ -10,25 +10,32 @@ use crate::{Error, Result};
 /// `CUDA 12.0`: the oldest driver (R525) whose functions suffice.
 const OLDEST: u32 = 12000;
 
+/// Makes a context; bindings for CUDA 13 leave it out.
+pub(super) const CREATE_CONTEXT: &str = "cuCtxCreate_v2";
+
 /// Every function that is called on any driver; cudarc panics at the call of one that is missing.
-const FUNCTIONS: [&str; 49] = [
+const FUNCTIONS: [&str; 53] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
     "cuDeviceGet",
     "cuDeviceGetName",
     "cuDeviceGetAttribute",
-    "cuDeviceGetDefaultMemPool",
     "cuDevicePrimaryCtxRetain",
     "cuDevicePrimaryCtxRelease_v2",
+    CREATE_CONTEXT,
+    "cuCtxDestroy_v2",
     "cuCtxSetCurrent",
     "cuCtxSynchronize",
     "cuMemGetInfo_v2",
     "cuMemAlloc_v2",
     "cuMemFree_v2",
-    "cuMemAllocAsync",
+    "cuMemAllocFromPoolAsync",
     "cuMemFreeAsync",
+    "cuMemPoolCreate",
+    "cuMemPoolDestroy",
     "cuMemPoolSetAttribute",
+    "cuMemPoolTrimTo",
     "cuMemHostAlloc",
     "cuMemFreeHost",
     "cuMemcpyHtoDAsync_v2",
@@ -112,11 +119,17 @@ pub(crate) fn version_text(version: u32) -> String {
 pub(super) fn check(call: &'static str, result: sys::CUresult) -> Result<()> {
     match result {
         sys::CUresult::CUDA_SUCCESS => Ok(()),
-        code => Err(Error::Driver { call, name: describe(code), doing: String::new() }),
+        code => Err(error(call, code)),
     }
 }
 
-fn describe(code: sys::CUresult) -> String {
+/// The error of a call that used no context, or one that is gone.
+pub(super) fn error(call: &'static str, code: sys::CUresult) -> Error {
+    Error::Driver { call, name: describe(code), doing: String::new() }
+}
+
+/// The driver's name of an error, and what that means.
+pub(super) fn describe(code: sys::CUresult) -> String {
     let text = |get: unsafe fn(sys::CUresult, *mut *const c_char) -> sys::CUresult| {
         let mut text: *const c_char = std::ptr::null();
         // SAFETY: `get` writes a pointer to a static text, or null.

@@ -7,7 +7,7 @@ use cudarc::driver::sys;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use cudarc::driver::sys::CUjit_option as Option_;
 
-use super::library::{check, during};
+use super::library::during;
 use super::{Gpu, Stream};
 use crate::{Error, Result};
 
@@ -41,7 +41,7 @@ impl Module {
         let mut raw = std::ptr::null_mut();
         // SAFETY: a context is current; the image ends in a zero; each option has its value, and the
         // log has the length that is given.
-        let result = check("cuModuleLoadDataEx", unsafe {
+        let result = gpu.check("cuModuleLoadDataEx", unsafe {
             sys::cuModuleLoadDataEx(
                 &mut raw,
                 text.as_ptr().cast(),
@@ -97,14 +97,14 @@ impl Function {
         let about = || format!("looking for kernel `{entry}`");
         let mut raw = std::ptr::null_mut();
         // SAFETY: the module is loaded; the name ends in a zero.
-        let result = check("cuModuleGetFunction", unsafe {
+        let result = module.gpu.check("cuModuleGetFunction", unsafe {
             sys::cuModuleGetFunction(&mut raw, module.raw, name.as_ptr())
         });
         during(result, about)?;
         if shared > 0 {
             let bytes = i32::try_from(shared).unwrap_or(i32::MAX);
             // SAFETY: the function is valid.
-            let result = check("cuFuncSetAttribute", unsafe {
+            let result = module.gpu.check("cuFuncSetAttribute", unsafe {
                 sys::cuFuncSetAttribute(
                     raw,
                     Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -157,7 +157,7 @@ impl Function {
         let mut parameters = [arguments.as_ptr().cast_mut().cast::<c_void>()];
         // SAFETY: the function and the stream are alive and of one context; the driver copies the
         // parameter before it returns; the rest is the caller's promise.
-        check("cuLaunchKernel", unsafe {
+        stream.gpu().check("cuLaunchKernel", unsafe {
             sys::cuLaunchKernel(
                 self.raw,
                 blocks,

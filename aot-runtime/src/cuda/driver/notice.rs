@@ -6,8 +6,7 @@ use std::task::{Context, Poll};
 
 use cudarc::driver::sys;
 
-use super::Stream;
-use super::library::check;
+use super::{Gpu, Stream};
 use crate::concurrent::Signal;
 use crate::{Error, Result};
 
@@ -21,7 +20,7 @@ impl Notice {
         let notice = Arc::new(Self(Signal::new()));
         let data = Arc::into_raw(notice.clone());
         // SAFETY: the stream is alive; the callback gets what it expects, once, whether the stream fails or not.
-        let result = check("cuStreamAddCallback", unsafe {
+        let result = stream.gpu().check("cuStreamAddCallback", unsafe {
             sys::cuStreamAddCallback(stream.raw(), Some(told), data.cast_mut().cast(), 0)
         });
         if result.is_err() {
@@ -32,9 +31,11 @@ impl Notice {
     }
 
     /// Ready once the point is reached, with an error if something before it failed.
-    pub(crate) fn poll(&self, task: &Context<'_>) -> Poll<Result<()>> {
+    ///
+    /// It holds no reference to the GPU, the stream's, for the driver's thread must not be the last that has one.
+    pub(crate) fn poll(&self, gpu: &Gpu, task: &Context<'_>) -> Poll<Result<()>> {
         self.0.poll(task).map(|ended| match ended {
-            Some(ended) => check("a run", ended),
+            Some(ended) => gpu.check("a run", ended),
             None => Err(Error::Poisoned("a run")),
         })
     }

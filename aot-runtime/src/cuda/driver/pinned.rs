@@ -7,7 +7,6 @@ use cudarc::driver::sys;
 use super::Gpu;
 use super::counts::count_allocation;
 use super::gpu::is_out_of_memory;
-use super::library::check;
 use crate::{Error, Result};
 
 /// Page-locked memory of the host. Whoever reads, changes or drops it has waited for the copies
@@ -33,7 +32,7 @@ impl Pinned {
         if bytes > 0 {
             // SAFETY: a context is current; freed when this is dropped. Without flags, the memory
             // is cached, so that reading it is fast.
-            check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut pointer, bytes, 0) })
+            gpu.check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut pointer, bytes, 0) })
                 .map_err(|error| match is_out_of_memory(&error) {
                     true => Error::OutOfHostMemory { needed: bytes as u64 },
                     false => error,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::counts::count_allocation;
-use super::library::check;
 use super::{Event, Gpu, Pinned, Stream};
 use crate::Result;
 
@@ -29,21 +28,22 @@ impl Pooled {
         count_allocation();
         let failed = |error| gpu.allocation_error(error, what, bytes);
         let mut address = 0;
-        let Some(services) = gpu.services().filter(|_| gpu.pools() && bytes > 0) else {
+        let in_order = gpu.pool().filter(|_| bytes > 0);
+        let Some(pool) = in_order else {
             if bytes > 0 {
                 // SAFETY: a context is current; freed when this is dropped.
-                check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
+                gpu.check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
                     .map_err(failed)?;
             }
             return Ok((Self { gpu: gpu.clone(), address, bytes, in_order: false }, None));
         };
         // SAFETY: the stream is alive; freed when this is dropped.
-        check("cuMemAllocAsync", unsafe {
-            sys::cuMemAllocAsync(&mut address, bytes, services.allocate)
+        gpu.check("cuMemAllocFromPoolAsync", unsafe {
+            sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, gpu.services().allocate)
         })
         .map_err(failed)?;
         let this = Self { gpu: gpu.clone(), address, bytes, in_order: true };
-        let ready = Event::record(gpu, services.allocate, 0, false)?;
+        let ready = Event::record(gpu, gpu.services().allocate, 0, false)?;
         Ok((this, Some(ready)))
     }
 
@@ -71,7 +71,7 @@ impl Pooled {
         }
         self.gpu.enter()?;
         // SAFETY: both ranges lie within their memory.
-        check("cuMemcpyHtoDAsync", unsafe {
+        self.gpu.check("cuMemcpyHtoDAsync", unsafe {
             sys::cuMemcpyHtoDAsync_v2(
                 self.address,
                 from.pointer().cast_const().cast(),
@@ -90,7 +90,7 @@ impl Pooled {
         }
         self.gpu.enter()?;
         // SAFETY: both ranges lie within their memory.
-        check("cuMemcpyDtoHAsync", unsafe {
+        self.gpu.check("cuMemcpyDtoHAsync", unsafe {
             sys::cuMemcpyDtoHAsync_v2(to.pointer().cast(), self.address, bytes, stream.raw())
         })
     }
@@ -103,7 +103,7 @@ impl Pooled {
         }
         self.gpu.enter()?;
         // SAFETY: both ranges lie within their memory, which is of one GPU.
-        check("cuMemcpyDtoDAsync", unsafe {
+        self.gpu.check("cuMemcpyDtoDAsync", unsafe {
             sys::cuMemcpyDtoDAsync_v2(to.address, self.address, bytes, stream.raw())
         })
     }
@@ -115,7 +115,7 @@ impl Pooled {
         }
         self.gpu.enter()?;
         // SAFETY: the range is the memory's; the stream is of the same GPU.
-        check("cuMemsetD8Async", unsafe {
+        self.gpu.check("cuMemsetD8Async", unsafe {
             sys::cuMemsetD8Async(self.address, 0, self.bytes, stream.raw())
         })
     }
@@ -125,8 +125,9 @@ impl Pooled {
         if self.bytes == 0 || self.gpu.enter().is_err() {
             return;
         }
-        match self.gpu.services().filter(|_| self.in_order) {
-            Some(services) => {
+        match self.in_order {
+            true => {
+                let services = self.gpu.services();
                 for event in events {
                     // SAFETY: both are alive and of this GPU.
                     unsafe { sys::cuStreamWaitEvent(services.free, event.raw(), 0) };
@@ -134,7 +135,7 @@ impl Pooled {
                 // SAFETY: allocated in `new`; freed once, as the length is 0 from here on.
                 unsafe { sys::cuMemFreeAsync(self.address, services.free) };
             }
-            None => {
+            false => {
                 for event in events {
                     // An event that fails has ended too.
                     let _ = event.synchronize();

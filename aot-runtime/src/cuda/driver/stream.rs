@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::sys;
 
-use super::library::check;
 use super::{Event, Gpu};
 use crate::Result;
 
@@ -27,19 +26,21 @@ impl Stream {
     /// A stream that does not wait for the default stream.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Self>> {
         gpu.enter()?;
-        let raw = Self::create()?;
+        let raw = Self::create().map_err(|code| gpu.error("cuStreamCreate", code))?;
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Self { gpu: gpu.clone(), raw, id }))
     }
 
     /// A bare stream of the current context.
-    pub(super) fn create() -> Result<sys::CUstream> {
+    pub(super) fn create() -> Result<sys::CUstream, sys::CUresult> {
         let mut raw = std::ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: a context is current.
-        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
-        Ok(raw)
+        match unsafe { sys::cuStreamCreate(&mut raw, flags) } {
+            sys::CUresult::CUDA_SUCCESS => Ok(raw),
+            code => Err(code),
+        }
     }
 
     /// The GPU that it is of.
@@ -59,7 +60,7 @@ impl Stream {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.gpu.enter()?;
         // SAFETY: the stream is alive.
-        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw) })
+        self.gpu.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw) })
     }
 
     /// Lets what comes later wait for an event.
@@ -68,7 +69,8 @@ impl Stream {
             return Ok(());
         }
         // SAFETY: both are alive; the driver keeps what the wait needs.
-        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw(), 0) })
+        self.gpu
+            .check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw(), 0) })
     }
 
     /// An event that happens when everything before it is done.

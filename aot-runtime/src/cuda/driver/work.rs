@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use cudarc::driver::sys;
 
 use super::Stream;
-use super::library::check;
 use super::module::Function;
 use crate::Result;
 
@@ -61,24 +60,24 @@ pub(crate) unsafe fn execute(stream: &Stream, work: &Work<'_>) -> Result<()> {
             function.launch(stream, *blocks, arguments)
         },
         Work::Copy(copy) => {
-            let stream = stream.raw();
+            let raw = stream.raw();
             // SAFETY: the caller's promise.
             let (call, result) = unsafe {
                 match *copy {
                     Transfer::Within { from, to, bytes } => {
-                        ("cuMemcpyDtoDAsync", sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream))
+                        ("cuMemcpyDtoDAsync", sys::cuMemcpyDtoDAsync_v2(to, from, bytes, raw))
                     }
                     Transfer::Up { from, to, bytes } => (
                         "cuMemcpyHtoDAsync",
-                        sys::cuMemcpyHtoDAsync_v2(to, from as *const c_void, bytes, stream),
+                        sys::cuMemcpyHtoDAsync_v2(to, from as *const c_void, bytes, raw),
                     ),
                     Transfer::Down { from, to, bytes } => (
                         "cuMemcpyDtoHAsync",
-                        sys::cuMemcpyDtoHAsync_v2(to as *mut c_void, from, bytes, stream),
+                        sys::cuMemcpyDtoHAsync_v2(to as *mut c_void, from, bytes, raw),
                     ),
                 }
             };
-            check(call, result)
+            stream.gpu().check(call, result)
         }
     }
 }

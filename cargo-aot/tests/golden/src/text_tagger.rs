@@ -165,7 +165,7 @@ impl TextTagger {
     /// and the line of Aot.toml; [`Guard`](aot_runtime::Error::Guard) when two sizes differ that the
     /// model needs to be equal; [`OtherDevice`](aot_runtime::Error::OtherDevice) when a tensor is on
     /// another device; [`OutOfMemory`](aot_runtime::Error::OutOfMemory) or
-    /// [`Driver`](aot_runtime::Error::Driver) when the GPU fails.
+    /// [`Driver`](aot_runtime::Error::Driver) or [`Fault`](aot_runtime::Error::Fault) when the GPU fails.
     pub fn run(&self, inputs: Inputs<'_>) -> aot_runtime::Result<Outputs> {
         let inputs = inputs.erase();
         let sizes = self.loaded.bind(&inputs)?;

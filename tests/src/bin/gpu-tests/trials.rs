@@ -1,127 +1,22 @@
-//! Runs what a GPU pack holds on the GPU, once with each of its images files that the GPU can run, and
-//! compares it with the reference executor in binary64.
-//!
-//! usage: `gpu-tests PACK [FILTER]`
-//! Prints a line per failure and last `N passed, N failed`.
+//! Networks of a pack against the reference executor, or against what was recorded.
 
 use aot_ir::exec::{Executor, Tensor};
 use aot_ir::{Bytes, Graph};
-use aot_runtime::artifact::{ImagesFile, ModelFile, map, read_weights};
+use aot_runtime::artifact::{ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
-use aot_runtime::{Device, DeviceTensor, Error, InputRef, OutputRef, driver_counts};
+use aot_runtime::{Device, driver_counts};
 use aot_tests::compare::{distance, first_difference, row_distance};
-use aot_tests::device::{has_device_tensor, on_device};
-use aot_tests::manifest::{Entry, FILE, Pack, Recorded, Value};
-use aot_tests::packed;
+use aot_tests::manifest::{Entry, Recorded, Value};
 use aot_tests::sessions::{compare_session, given_inputs};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Path;
 use std::time::Duration;
 
-fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    let root = PathBuf::from(args.next().unwrap_or_else(|| ".".to_owned()));
-    let filter = args.next().unwrap_or_default();
-    match run(&root, &filter) {
-        Ok((passed, failed)) => {
-            println!("{passed} passed, {failed} failed");
-            ExitCode::from(u8::from(failed > 0))
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
-    }
-}
+use super::Images;
+use super::runs::{on_gpu, on_host, poisoned};
 
 /// How often all sizes take turns: a model's first run is launched piece by piece, the later ones as
 /// graphs, which are changed where sizes differ.
 const ROUNDS: usize = 3;
-
-/// One images file of the pack.
-struct Images {
-    name: String,
-    bytes: Bytes,
-}
-
-/// The images files that the GPU can run; says which it can't.
-fn images(root: &Path, device: &Device, names: &[String]) -> Result<Vec<Images>, String> {
-    let text = |e: aot_runtime::Error| e.to_string();
-    let (major, minor) = device.capability().ok_or("not a GPU")?;
-    let mut out = Vec::new();
-    for name in names {
-        let bytes = packed::read(&root.join(name)).map_err(|e| format!("{name}: {e}"))?;
-        let info = ImagesFile::open(&bytes).map_err(text)?.info();
-        let runs = match info.ptx {
-            true => info.arch.ptx_runs_on(major, minor),
-            false => info.arch.runs_on(major, minor),
-        };
-        match runs {
-            true => out.push(Images { name: name.clone(), bytes }),
-            false => println!("left out: {name} is not for {}", device.name()),
-        }
-    }
-    Ok(out)
-}
-
-fn run(root: &Path, filter: &str) -> Result<(usize, usize), String> {
-    let text = std::fs::read_to_string(root.join(FILE)).map_err(|e| format!("{FILE}: {e}"))?;
-    let pack: Pack = serde_json::from_str(&text).map_err(|e| e.to_string())?;
-    let device = Device::cuda(0).map_err(|e| e.to_string())?;
-    println!("on {}", device.name());
-    let images = images(root, &device, &pack.images)?;
-    let memory = memory_runs_out(&device);
-    if let Err(message) = &memory {
-        println!("FAILED memory: {message}");
-    }
-    let mut totals = vec![(0, 0); images.len()];
-    for entry in pack.entries.iter().filter(|e| e.name.contains(filter)) {
-        let trials = Trials::of(root, entry);
-        for (images, (passed, failed)) in images.iter().zip(&mut totals) {
-            if !entry.everywhere && Some(&images.name) != pack.images.first() {
-                continue;
-            }
-            let checked = trials.as_ref().map_err(Clone::clone);
-            let what = format!("{} in {} with {}", entry.name, entry.precision, images.name);
-            match checked.and_then(|trials| check(&device, images, entry, trials)) {
-                Ok(worst) => {
-                    *passed += 1;
-                    if entry.name.starts_with("model/") {
-                        println!("ok {what}: {worst:.2e}");
-                    }
-                }
-                Err(message) => {
-                    *failed += 1;
-                    println!("FAILED {what}: {message}");
-                }
-            }
-        }
-    }
-    let failures = pack.failures.iter().filter(|(name, _)| name.contains(filter));
-    for (name, reason) in failures {
-        totals.iter_mut().for_each(|(_, failed)| *failed += 1);
-        println!("FAILED {name}: {reason}");
-    }
-    for (images, (passed, failed)) in images.iter().zip(&totals) {
-        println!("{}: {passed} right, {failed} wrong", images.name);
-    }
-    let first = (usize::from(memory.is_ok()), usize::from(memory.is_err()));
-    Ok(totals.iter().fold(first, |(p, f), (passed, failed)| (p + passed, f + failed)))
-}
-
-/// More memory than there is is an error with the numbers, and everything that follows works.
-fn memory_runs_out(device: &Device) -> Result<(), String> {
-    const ELEMENTS: usize = 1 << 44;
-    match DeviceTensor::<u8, 1>::uninit(device, [ELEMENTS]) {
-        Err(Error::OutOfMemory { needed, free, total, .. })
-            if needed == ELEMENTS as u64 && free <= total && total < needed =>
-        {
-            DeviceTensor::<u8, 1>::uninit(device, [1 << 20]).map(|_| ()).map_err(|e| e.to_string())
-        }
-        Err(error) => Err(format!("it is said so: {error}")),
-        Ok(_) => Err(format!("{ELEMENTS} bytes were found")),
-    }
-}
 
 /// The arenas of contexts are as long as one of them is at most, each.
 fn within_bounds(loaded: &Loaded) -> Result<(), String> {
@@ -131,16 +26,16 @@ fn within_bounds(loaded: &Loaded) -> Result<(), String> {
 }
 
 /// A network, its inputs and what it must give.
-struct Trials {
-    model: Bytes,
-    weights: Bytes,
-    graph: Graph,
+pub(super) struct Trials {
+    pub(super) model: Bytes,
+    pub(super) weights: Bytes,
+    pub(super) graph: Graph,
     /// Inputs and expected outputs by the entry's sizes.
-    data: Vec<(Vec<Tensor>, Vec<Tensor>)>,
+    pub(super) data: Vec<(Vec<Tensor>, Vec<Tensor>)>,
 }
 
 impl Trials {
-    fn of(root: &Path, entry: &Entry) -> Result<Self, String> {
+    pub(super) fn of(root: &Path, entry: &Entry) -> Result<Self, String> {
         let text = |e: &dyn std::error::Error| e.to_string();
         let model = map(&root.join(&entry.model)).map_err(|e| text(&e))?;
         let weights = map(&root.join(&entry.weights)).map_err(|e| text(&e))?;
@@ -169,7 +64,12 @@ impl Trials {
 }
 
 /// The greatest distance over all trials and outputs.
-fn check(device: &Device, images: &Images, entry: &Entry, trials: &Trials) -> Result<f64, String> {
+pub(super) fn check(
+    device: &Device,
+    images: &Images,
+    entry: &Entry,
+    trials: &Trials,
+) -> Result<f64, String> {
     let weights = WeightsSource::Bytes(&trials.weights);
     let images: &[&[u8]] = &[&images.bytes];
     let parts = Parts { model: &trials.model, images, weights, lines: &[] };
@@ -310,67 +210,4 @@ fn same(found: &[Tensor], expected: &[Tensor], graph: &Graph) -> Result<f64, Str
         }
     }
     Ok(0.0)
-}
-
-/// Tensors with their bytes as inputs of a run.
-fn on_host<'a>(tensors: &'a [Tensor], bytes: &'a [Vec<u8>]) -> Result<Vec<InputRef<'a>>, String> {
-    let input = |(t, b): (&'a Tensor, &'a Vec<u8>)| InputRef::host(t.dtype(), t.shape(), b);
-    let refs: aot_runtime::Result<_> = tensors.iter().zip(bytes).map(input).collect();
-    refs.map_err(|e| e.to_string())
-}
-
-/// What a run gives that finds all bits set in its outputs; those of element types that have no
-/// [`DeviceTensor`] are not prepared so.
-fn poisoned(device: &Device, loaded: &Loaded, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
-    let text = |e: aot_runtime::Error| e.to_string();
-    let ports = &loaded.signature().outputs;
-    if ports.iter().any(|port| !has_device_tensor(port.dtype)) {
-        return on_gpu(loaded, inputs);
-    }
-    let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
-    let refs = on_host(inputs, &bytes)?;
-    let sizes = loaded.bind(&refs).map_err(text)?;
-    let mut outputs = Vec::new();
-    for (port, shape) in ports.iter().zip(sizes.outputs()) {
-        let elements: usize = shape.iter().product();
-        let bytes = port.dtype.bytes_for(elements as u64).unwrap_or(0) as usize;
-        outputs.push(on_device(device, port.dtype, shape, &vec![0xff; bytes]).map_err(text)?);
-    }
-    let mut sinks: Vec<OutputRef<'_>> = outputs.iter_mut().map(|t| t.output()).collect();
-    loaded.run(&sizes, None, &refs, &mut sinks).map_err(text)?;
-    let shapes: Vec<Vec<usize>> = sinks.iter().map(|sink| sink.shape().to_vec()).collect();
-    drop(sinks);
-    let tensors = outputs.iter().zip(ports).zip(&shapes);
-    tensors
-        .map(|((output, port), shape)| {
-            let bytes = output.bytes().map_err(text)?;
-            Tensor::from_bytes(port.dtype, shape.clone(), &bytes).map_err(|e| e.to_string())
-        })
-        .collect()
-}
-
-fn on_gpu(loaded: &Loaded, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
-    let text = |e: aot_runtime::Error| e.to_string();
-    let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
-    let refs = on_host(inputs, &bytes)?;
-    let sizes = loaded.bind(&refs).map_err(text)?;
-    let ports = &loaded.signature().outputs;
-    let mut sinks: Vec<Vec<u8>> = vec![Vec::new(); ports.len()];
-    let mut outputs: Vec<OutputRef<'_>> = ports
-        .iter()
-        .zip(sizes.outputs())
-        .zip(&mut sinks)
-        .map(|((port, shape), sink)| OutputRef::bytes(port.dtype, shape, sink))
-        .collect();
-    loaded.run(&sizes, None, &refs, &mut outputs).map_err(text)?;
-    let shapes: Vec<Vec<usize>> = outputs.iter().map(|output| output.shape().to_vec()).collect();
-    drop(outputs);
-    ports
-        .iter()
-        .zip(&shapes)
-        .zip(&sinks)
-        .map(|((port, shape), bytes)| {
-            Tensor::from_bytes(port.dtype, shape.clone(), bytes).map_err(|e| e.to_string())
-        })
-        .collect()
 }
