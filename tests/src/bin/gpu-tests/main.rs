@@ -3,8 +3,9 @@
 //!
 //! usage: `gpu-tests PACK [FILTER]`
 //! Prints a line per failure and last `N passed, N failed`. Without a filter, or with `fault`, faults are tried, too, each in
-//! a process of its own.
+//! a process of its own; so are two GPUs without a filter, or with `devices`.
 
+mod devices;
 mod faults;
 mod runs;
 mod trials;
@@ -91,6 +92,9 @@ fn run(root: &Path, filter: &str) -> Result<(usize, usize), String> {
     let mut whole = vec![("memory".to_owned(), memory_runs_out(&device))];
     if filter.is_empty() || filter == "fault" {
         whole.extend(faults::all(root, &pack));
+    }
+    if filter.is_empty() || filter == "devices" {
+        whole.extend(devices::all(root, &pack, &images));
     }
     let mut first = (0, 0);
     for (name, outcome) in &whole {
