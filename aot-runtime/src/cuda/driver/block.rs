@@ -20,9 +20,9 @@ impl Block {
     /// Memory of unspecified content; `what` it is for goes into the error.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize, what: &str) -> Result<Self> {
         gpu.enter()?;
-        count_allocation();
         let mut address = 0;
         if bytes > 0 {
+            count_allocation();
             let mut allocate = || {
                 // SAFETY: a context is current; freed when this is dropped.
                 gpu.check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })

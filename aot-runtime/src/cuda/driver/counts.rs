@@ -8,7 +8,7 @@ static GRAPHS: AtomicU64 = AtomicU64::new(0);
 /// Calls of the driver by this process, so far; see [`driver_counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriverCounts {
-    /// Allocations of memory on GPUs and of page-locked memory of the host.
+    /// Allocations of memory on GPUs and of page-locked memory of the host, of more than no bytes.
     pub allocations: u64,
     /// Graphs that were made.
     pub graphs: u64,

@@ -27,9 +27,9 @@ impl Pinned {
     /// Memory of zeros.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         gpu.enter()?;
-        count_allocation();
         let mut pointer = std::ptr::null_mut();
         if bytes > 0 {
+            count_allocation();
             // SAFETY: a context is current; freed when this is dropped. Without flags, the memory
             // is cached, so that reading it is fast.
             gpu.check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut pointer, bytes, 0) })

@@ -25,7 +25,9 @@ impl Pooled {
         what: &str,
     ) -> Result<(Self, Option<Arc<Event>>)> {
         gpu.enter()?;
-        count_allocation();
+        if bytes > 0 {
+            count_allocation();
+        }
         let failed = |error| gpu.allocation_error(error, what, bytes);
         let mut address = 0;
         let in_order = gpu.pool().filter(|_| bytes > 0);
