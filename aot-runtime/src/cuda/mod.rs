@@ -8,6 +8,7 @@ mod flight;
 mod load;
 mod model;
 mod peak;
+mod pieces;
 mod replay;
 mod shared;
 mod sizes_table;
