@@ -48,6 +48,9 @@ mod tensor;
 
 pub use aot_ir::{DType, dim::BindError};
 #[cfg(feature = "cuda")]
+#[doc(hidden)]
+pub use cuda::EmptyGraph;
+#[cfg(feature = "cuda")]
 pub use cuda::{DriverCounts, driver_counts};
 pub use device::{Device, Stream};
 pub use element::Element;

@@ -3,6 +3,7 @@
 
 pub mod cases;
 pub mod compare;
+pub mod decoder;
 pub mod device;
 pub mod manifest;
 pub mod models;

@@ -1,9 +1,11 @@
 //! What a GPU pack holds: written by `cargo xtask gpu-pack`, read by the executables in it.
 
+use crate::decoder::{Extents, Kept, decoder};
 use crate::net::{Random, bounded_inputs, round_to};
 use crate::picture::digits;
 use aot_ir::exec::{ExecError, Tensor};
-use aot_ir::{DType, Graph};
+use aot_ir::{Bytes, DType, Graph};
+use aot_runtime::artifact::WeightsLayout;
 use serde::{Deserialize, Serialize};
 
 /// Name of the pack's own description.
@@ -21,7 +23,7 @@ pub struct Pack {
 }
 
 /// A compiled network with the sizes that it is tried at.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Entry {
     /// Its name.
     pub name: String,
@@ -29,8 +31,10 @@ pub struct Entry {
     pub precision: String,
     /// File of the program and the graph.
     pub model: String,
-    /// File of the weights.
+    /// File of the weights; none of what is made.
     pub weights: String,
+    /// Its weights are not in the pack, but those of this network, made anew. It is timed, not tried.
+    pub made: Option<Made>,
     /// Sizes by name, one list a trial.
     pub sizes: Vec<Vec<(String, i64)>>,
     /// Greatest relative distance from the reference.
@@ -45,8 +49,46 @@ pub struct Entry {
     pub bench: bool,
     /// Time it at sizes that differ from call to call, too.
     pub varied: Option<Varied>,
+    /// Time so many steps of a session instead, one token each.
+    pub steps: Option<usize>,
     /// File of a [`Recorded`], instead of `sizes`, `tolerance` and `bounds`.
     pub recorded: Option<String>,
+}
+
+/// Networks whose random weights take less time to make than room in a pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Made {
+    /// As large as GPT-2's smallest, but for its vocabulary.
+    Decoder,
+}
+
+impl Made {
+    /// The network.
+    pub fn graph(self) -> Graph {
+        match self {
+            Self::Decoder => {
+                let extents = Extents {
+                    layers: 12,
+                    width: 768,
+                    heads: 12,
+                    hidden: 3072,
+                    vocabulary: 256,
+                    batch: 1,
+                    past: 1024,
+                    new: 128,
+                    joined: true,
+                    sum: false,
+                };
+                decoder(Kept::ByHead, extents).graph
+            }
+        }
+    }
+
+    /// Its weights file, the same one every time.
+    pub fn weights(self) -> Bytes {
+        let graph = self.graph();
+        WeightsLayout::new(&graph).write(&graph).0.into()
+    }
 }
 
 /// Sizes of which one differs from call to call.

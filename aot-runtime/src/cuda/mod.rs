@@ -2,6 +2,7 @@
 
 mod context;
 mod driver;
+mod empty_graph;
 mod evaluate;
 mod execution;
 mod flight;
@@ -17,6 +18,7 @@ mod timer;
 
 pub use driver::{DriverCounts, driver_counts};
 pub(crate) use driver::{Gpu, Stream};
+pub use empty_graph::EmptyGraph;
 pub(crate) use evaluate::Evaluated;
 pub(crate) use model::CudaModel;
 pub(crate) use shared::Shared;

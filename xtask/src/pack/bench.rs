@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "sm_90a")]
     target: String,
     /// Only networks whose name contains this
-    #[arg(long, default_value = "model/")]
+    #[arg(long, default_value = "bench/")]
     filter: String,
 }
 

@@ -52,16 +52,9 @@ fn add(packer: &mut Packer<'_>, name: &str, trial: &Trial) -> Result<()> {
     let entry = Entry {
         name: name.to_owned(),
         precision: "f32".to_owned(),
-        model: String::new(),
-        weights: String::new(),
-        sizes: Vec::new(),
-        tolerance: 0.0,
-        bounds: Vec::new(),
-        pictures: false,
         everywhere: true,
-        bench: false,
-        varied: None,
         recorded: Some(packer.record(&bytes)?),
+        ..Entry::default()
     };
     packer.add(entry, &graph, Precision::F32)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aot_ir::op::BinaryOp;
 use aot_ir::{DType, Dim, Graph, Op};
 use aot_tests::cases::{self, Case};
-use aot_tests::manifest::{Entry, Varied};
+use aot_tests::manifest::{Entry, Made, Varied};
 use aot_tests::models::{MODELS, Model};
 use aot_tests::net::Net;
 use cargo_aot::lower::Precision;
@@ -42,6 +42,10 @@ const PRECISIONS: [(&str, Precision); 4] = [
     ("bf16", Precision::Bf16),
 ];
 
+/// A decoder, and how many tokens it makes one by one.
+const DECODER: &str = "bench/decoder";
+const STEPS: usize = 1000;
+
 /// Writes the pack.
 pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
     let mut packer = Packer::new(&arguments.dir, &arguments.targets)?;
@@ -68,16 +72,10 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                 Entry {
                     name: case.name.clone(),
                     precision: name.to_owned(),
-                    model: String::new(),
-                    weights: String::new(),
                     sizes: case.sizes.clone(),
                     tolerance,
-                    bounds: Vec::new(),
-                    pictures: false,
                     everywhere: true,
-                    bench: false,
-                    varied: None,
-                    recorded: None,
+                    ..Entry::default()
                 },
                 graph,
                 precision,
@@ -90,19 +88,27 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
             let entry = Entry {
                 name,
                 precision: "f16".to_owned(),
-                model: String::new(),
-                weights: String::new(),
                 sizes: vec![vec![]],
                 tolerance: 2e-3,
-                bounds: Vec::new(),
-                pictures: false,
                 everywhere: true,
                 bench: true,
-                varied: None,
-                recorded: None,
+                ..Entry::default()
             };
             packer.add(entry, &gemm(side), Precision::F16)?;
         }
+    }
+    if DECODER.contains(&arguments.filter) {
+        let made = Made::Decoder;
+        let entry = Entry {
+            name: DECODER.to_owned(),
+            precision: "f16".to_owned(),
+            made: Some(made),
+            tolerance: 2e-2,
+            bench: true,
+            steps: Some(STEPS),
+            ..Entry::default()
+        };
+        packer.add(entry, &made.graph(), Precision::F16)?;
     }
     for model in MODELS.iter().filter(|m| arguments.models.iter().any(|name| name == m.name)) {
         let graph = models::graph(model, layout)?;
@@ -113,8 +119,6 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                 Entry {
                     name: format!("model/{}", model.name),
                     precision: name.to_owned(),
-                    model: String::new(),
-                    weights: String::new(),
                     sizes: model.sizes.iter().map(owned).collect(),
                     tolerance: match precision {
                         Precision::F32 => 1e-3,
@@ -126,7 +130,7 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
                     everywhere: model.everywhere && name == model.narrow,
                     bench: true,
                     varied: if name == model.narrow { varied(model) } else { None },
-                    recorded: None,
+                    ..Entry::default()
                 },
                 &graph,
                 precision,

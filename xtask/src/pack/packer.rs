@@ -36,7 +36,7 @@ pub(super) struct Packer<'a> {
 const SCRIPT: &str = "#!/bin/sh
 # Runs all benches and GPU tests of this pack; needs a GPU and its driver. Prints `N passed, N failed` last.
 cd \"$(dirname \"$0\")\" || exit 2
-timeout 120 ./bin/gpu-bench . || echo 'gpu-bench failed'
+timeout 240 ./bin/gpu-bench . || echo 'gpu-bench failed'
 exec timeout 900 ./bin/gpu-tests . \"$@\"
 ";
 
@@ -118,9 +118,18 @@ impl<'a> Packer<'a> {
         let layout = WeightsLayout::new(graph);
         let (weights, id) = layout.write(graph);
         let model = write_model(&assembled.program, graph, &layout, &id).map_err(|e| other(&e))?;
-        entry.weights = format!("models/{:016x}.weights", id.checksum);
         entry.model = format!("models/{}.model", self.pack.entries.len());
-        write(&self.dir.join(&entry.weights), &weights)?;
+        match entry.made {
+            Some(made) if made.weights()[..] != weights[..] => {
+                let reason = "its weights are not those of the network that is made";
+                return Err(Error::Other(format!("{}: {reason}", entry.name)));
+            }
+            Some(_) => {}
+            None => {
+                entry.weights = format!("models/{:016x}.weights", id.checksum);
+                write(&self.dir.join(&entry.weights), &weights)?;
+            }
+        }
         write(&self.dir.join(&entry.model), &model)?;
         let before = self.units.len();
         for unit in assembled.kernels {

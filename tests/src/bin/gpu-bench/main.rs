@@ -3,7 +3,10 @@
 //! usage: `gpu-bench PACK [FILTER [profile]]`
 //! Prints a line of JSON per network and size; with `profile`, where their time goes.
 
+mod decode;
+mod placed;
 mod profile;
+mod stages;
 mod steady;
 mod varied;
 
@@ -11,7 +14,7 @@ use aot_ir::{Bytes, Graph};
 use aot_runtime::Device;
 use aot_runtime::artifact::{ModelFile, map, read_weights};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
-use aot_tests::manifest::{Entry, FILE, Pack};
+use aot_tests::manifest::{Entry, FILE, Made, Pack};
 use aot_tests::packed;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -34,9 +37,13 @@ fn main() -> Result<(), Failure> {
             profile::show(&opened, entry)?;
             continue;
         }
+        if let Some(steps) = entry.steps {
+            decode::bench(&device, &opened, entry, steps)?;
+            continue;
+        }
         steady::bench(&device, &opened, entry)?;
         if let Some(varied) = &entry.varied {
-            varied::bench(&opened, entry, varied)?;
+            varied::bench(&device, &opened, entry, varied)?;
         }
     }
     Ok(())
@@ -53,9 +60,10 @@ struct Opened {
 
 impl Opened {
     fn new(root: &Path, device: &Device, images: &[Bytes], entry: &Entry) -> Result<Self, Failure> {
+        let made = entry.made.map(Made::weights);
         let start = Instant::now();
         let model = map(&root.join(&entry.model))?;
-        let weights = map(&root.join(&entry.weights))?;
+        let weights = made.map_or_else(|| map(&root.join(&entry.weights)), Ok)?;
         let slices: Vec<&[u8]> = images.iter().map(|b| &**b).collect();
         let source = WeightsSource::Bytes(&weights);
         let parts = Parts { model: &model, images: &slices, weights: source, lines: &[] };
@@ -66,6 +74,11 @@ impl Opened {
         let graph = file.graph_with(&data)?;
         Ok(Self { loaded, graph, load_ms })
     }
+}
+
+/// Microseconds since then.
+fn microseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e6
 }
 
 /// The median and the 99th percentile of at least one number.

@@ -1,9 +1,9 @@
 //! Sizes that differ from call to call, as a service has them: inputs and outputs are on the host.
 
-use super::{Failure, Opened, quantiles};
-use aot_ir::exec::Tensor;
+use super::placed::Call;
+use super::{Failure, Opened, quantiles, stages};
 use aot_runtime::loaded::Loaded;
-use aot_runtime::{InputRef, OutputRef, driver_counts};
+use aot_runtime::{Device, driver_counts};
 use aot_tests::manifest::{Entry, Varied};
 use aot_tests::net::Random;
 use std::time::Instant;
@@ -15,39 +15,14 @@ const ROUNDS: usize = 5;
 const THREADS: usize = 8;
 const CALLS: usize = 400;
 
-/// Inputs of one size.
-struct Call {
-    tensors: Vec<Tensor>,
-    bytes: Vec<Vec<u8>>,
-}
-
-impl Call {
-    fn new(opened: &Opened, entry: &Entry, varied: &Varied, size: i64) -> Self {
-        let mut sizes = varied.fixed.clone();
-        sizes.push((varied.dim.clone(), size));
-        let tensors = entry.inputs(&opened.graph, &sizes, 5);
-        let bytes = tensors.iter().map(Tensor::to_bytes).collect();
-        Self { tensors, bytes }
-    }
-
-    /// Microseconds.
-    fn run(&self, loaded: &Loaded, sinks: &mut [Vec<u8>]) -> aot_runtime::Result<f64> {
-        let start = Instant::now();
-        let inputs = self.tensors.iter().zip(&self.bytes);
-        let refs = inputs.map(|(t, bytes)| InputRef::host(t.dtype(), t.shape(), bytes));
-        let refs = refs.collect::<aot_runtime::Result<Vec<_>>>()?;
-        let bound = loaded.bind(&refs)?;
-        let ports = loaded.signature().outputs.iter().zip(bound.outputs()).zip(sinks);
-        let mut outputs: Vec<_> =
-            ports.map(|((port, shape), sink)| OutputRef::bytes(port.dtype, shape, sink)).collect();
-        loaded.run(&bound, None, &refs, &mut outputs)?;
-        Ok(start.elapsed().as_secs_f64() * 1e6)
-    }
-}
-
 /// Prints what calls of random sizes take, the first of each size apart, and what the driver was asked for; then what
-/// several callers at once get done.
-pub(super) fn bench(opened: &Opened, entry: &Entry, varied: &Varied) -> Result<(), Failure> {
+/// several callers at once get done. Which size is slowest is told by the device's own clock.
+pub(super) fn bench(
+    device: &Device,
+    opened: &Opened,
+    entry: &Entry,
+    varied: &Varied,
+) -> Result<(), Failure> {
     let loaded = &opened.loaded;
     let mut random = Random::new(11);
     let span = (varied.most - varied.least + 1) as u64;
@@ -73,9 +48,10 @@ pub(super) fn bench(opened: &Opened, entry: &Entry, varied: &Varied) -> Result<(
     let ratios =
         first.iter().zip(&steady).map(|(first, times)| first / quantiles(times.clone())[0]);
     let worst_first = ratios.fold(0.0, f64::max);
-    let greatest_us = (0..ROUNDS).map(|_| greatest.run(loaded, &mut sinks));
-    let greatest_us = quantiles(greatest_us.collect::<Result<_, _>>()?)[0];
-    let slowest = steady.iter().map(|times| quantiles(times.clone())[0]).fold(0.0, f64::max);
+    let stages = stages::measure(device, loaded, &calls)?;
+    let slowest = stages.iter().max_by(|a, b| a.device.total_cmp(&b.device)).ok_or("no sizes")?;
+    let most = stages::measure(device, loaded, std::slice::from_ref(&greatest))?;
+    let greatest_us = most.first().ok_or("no sizes")?.device;
     let ([p50_us, p99_us], [first_p50_us, first_p99_us]) = (quantiles(all), quantiles(first));
     println!(
         "{}",
@@ -83,7 +59,8 @@ pub(super) fn bench(opened: &Opened, entry: &Entry, varied: &Varied) -> Result<(
             "name": entry.name, "precision": entry.precision, "varied": varied, "sizes": SIZES,
             "p50_us": p50_us, "p99_us": p99_us, "first_p50_us": first_p50_us,
             "first_p99_us": first_p99_us, "first_over_p50": worst_first,
-            "slowest_over_greatest": slowest / greatest_us,
+            "slowest": slowest.size, "slowest_over_greatest": slowest.device / greatest_us,
+            "greatest_device_us": greatest_us, "stages_us": stages::json(&stages),
             "graphs": after.graphs - before.graphs,
             "allocations": after.allocations - before.allocations,
         })

@@ -344,16 +344,8 @@ mod tests {
         let entry = Entry {
             name: case.name.clone(),
             precision: "f32".to_owned(),
-            model: String::new(),
-            weights: String::new(),
             sizes: case.sizes.clone(),
-            tolerance: 0.0,
-            bounds: Vec::new(),
-            pictures: false,
-            everywhere: true,
-            bench: false,
-            varied: None,
-            recorded: None,
+            ..Entry::default()
         };
         assert_eq!(differing(&entry), Some(("batch", 2)));
         let (model, nodes) = damaged(&trials, &entry).unwrap();

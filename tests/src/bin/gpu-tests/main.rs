@@ -70,9 +70,12 @@ fn images(root: &Path, device: &Device, names: &[String]) -> Result<Vec<Images>,
     Ok(out)
 }
 
+/// The pack, but for what is only timed.
 fn open(root: &Path) -> Result<Pack, String> {
     let text = std::fs::read_to_string(root.join(FILE)).map_err(|e| format!("{FILE}: {e}"))?;
-    serde_json::from_str(&text).map_err(|e| e.to_string())
+    let mut pack: Pack = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    pack.entries.retain(|entry| entry.made.is_none());
+    Ok(pack)
 }
 
 /// A process with a fault.
