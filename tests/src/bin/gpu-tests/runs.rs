@@ -16,7 +16,7 @@ pub(super) fn on_host<'a>(
 }
 
 /// What a run gives that finds all bits set in its outputs; those of element types that have no
-/// [`DeviceTensor`] are not prepared so.
+/// [`DeviceTensor`](aot_runtime::DeviceTensor) are not prepared so.
 pub(super) fn poisoned(
     device: &Device,
     loaded: &Loaded,
