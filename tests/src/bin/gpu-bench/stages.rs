@@ -10,7 +10,7 @@ use std::time::Instant;
 const CALLS: usize = 5;
 /// Runs that the device does one behind the other, and how often.
 const QUEUED: usize = 8;
-const REPEATS: usize = 3;
+const REPEATS: usize = 5;
 /// Bytes that are copied from to time stores: more than caches hold, as what a GPU wrote is in none of the host's.
 const COLD: usize = 256 << 20;
 
