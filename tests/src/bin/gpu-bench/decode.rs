@@ -21,8 +21,8 @@ const PROMPT: usize = 100;
 /// The shape of a step's tokens.
 const ONE: [usize; 2] = [1, 1];
 
-/// Prints what steps take whose past grows from 0 to `steps`: from a token on the host to its logits on the host, and, queued
-/// one behind the other, on the device. What the first step of a session takes is told apart, as it makes the state.
+/// Prints what steps take whose past grows from 0 to `steps`: from a token on the host to its logits on the host; and with
+/// both on the device, what the device takes and what the host does. What the first step of a session takes is told apart, as it makes the state.
 pub(super) fn bench(
     device: &Device,
     opened: &Opened,
@@ -64,7 +64,7 @@ pub(super) fn bench(
         let name = &entry.name;
         return Err(format!("{name}: {PROMPT} tokens at once are off by {off:.2e}").into());
     }
-    let queued = Queued::new(device, loaded, steps)?;
+    let resident = Resident::new(device, loaded, steps)?;
     let weight_bytes = loaded.memory().weights;
     let edge = EDGE.min(steps);
     let [first_steps_us, _] = quantiles(times[..edge].to_vec());
@@ -82,9 +82,9 @@ pub(super) fn bench(
             "allocations": after.allocations - before.allocations,
             "session_first_us": first_us, "session_graphs": before.graphs - start.graphs,
             "session_allocations": before.allocations - start.allocations,
-            "queued_first_steps_us": queued.first, "queued_last_steps_us": queued.last,
-            "queued_weights_gb_per_s": gigabytes(queued.mean),
-            "queued_call_us": queued.call[0], "queued_call_p99_us": queued.call[1],
+            "device_first_steps_us": resident.first, "device_last_steps_us": resident.last,
+            "device_us": resident.mean, "device_weights_gb_per_s": gigabytes(resident.mean),
+            "call_us": resident.call[0], "call_p99_us": resident.call[1],
             "prompt_off_by": off,
         })
     );
@@ -118,35 +118,40 @@ fn prompt(loaded: &Loaded, tokens: &[i64], expected: &[u8]) -> Result<f64, Failu
     Ok(distance(&numbers(&logits[last..])?, &numbers(expected)?))
 }
 
-/// Steps that are not waited for, tokens and logits on the device: microseconds of the device a step, and of the host.
-struct Queued {
+/// Microseconds of steps whose tokens and logits are on the device.
+struct Resident {
+    /// Of the device a step, steps queued one behind the other: the first and the last ones, and all.
     first: f64,
     last: f64,
     mean: f64,
-    /// The median and the 99th percentile of what the host takes for a step.
+    /// The median and the 99th percentile until a call returns that finds the device idle.
     call: [f64; 2],
 }
 
-impl Queued {
+impl Resident {
     fn new(device: &Device, loaded: &Loaded, steps: usize) -> Result<Self, Failure> {
-        let session = loaded.session()?;
         let stream = device.stream()?;
         let ids = on_device(device, DType::I64, &ONE, &0i64.to_le_bytes())?;
-        let bound = session.bind(&[ids.input()])?;
-        let port = &session.signature().outputs[0];
+        let bound = loaded.session()?.bind(&[ids.input()])?;
+        let port = &loaded.signature().outputs[0];
         let mut logits = on_device(device, port.dtype, &bound.outputs()[0], &[])?;
-        let mut once = |stream: &Stream| queue(&session, stream, &*ids, &mut *logits);
-        once(&stream)?;
-        let mut calls = Vec::with_capacity(steps);
+        let session = loaded.session()?;
+        queue(&session, &stream, &*ids, &mut *logits)?;
         let mut edges = Vec::new();
         for _ in 0..steps / EDGE {
             let milliseconds = stream.elapsed(|stream| {
-                for _ in 0..EDGE {
-                    calls.push(once(stream)?);
-                }
-                Ok(())
+                (0..EDGE).try_for_each(|_| queue(&session, stream, &*ids, &mut *logits).map(|_| ()))
             })?;
             edges.push(milliseconds * 1e3 / EDGE as f64);
+        }
+        let session = loaded.session()?;
+        let mut calls = Vec::with_capacity(steps);
+        for n in 0..=steps {
+            let call = queue(&session, &stream, &*ids, &mut *logits)?;
+            stream.synchronize()?;
+            if n > 0 {
+                calls.push(call);
+            }
         }
         let (Some(&first), Some(&last)) = (edges.first(), edges.last()) else {
             return Err("too few steps".into());
