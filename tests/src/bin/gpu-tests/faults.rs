@@ -305,7 +305,14 @@ pub(super) fn child(root: &Path, pack: &Pack, images: &Images, args: &[String]) 
     }
     drop((wrong, whole, tensor, tensors, stream, large, device));
 
-    let fresh = Device::cuda(0).map_err(|e| format!("there is no fresh device: {e}"))?;
+    let fresh = match Device::cuda(0) {
+        // The driver itself refuses: to it, the process is lost.
+        Err(Error::Driver { call: "cuCtxCreate", name, .. }) if name == fault.reason => {
+            println!("the driver gives this process no other context");
+            return Ok(());
+        }
+        fresh => fresh.map_err(|e| format!("there is no fresh device: {e}"))?,
+    };
     let loaded = network.whole(&fresh).map_err(|e| format!("the fresh device: {e}"))?;
     for (n, expected) in [&first, &second, &first].into_iter().enumerate() {
         let found = network.run(&loaded, n % 2, false).map_err(text)?;
