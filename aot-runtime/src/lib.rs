@@ -45,6 +45,8 @@ mod profile;
 pub mod program;
 mod session;
 mod tensor;
+#[cfg(any(feature = "cuda", test))]
+mod upload;
 
 pub use aot_ir::{DType, dim::BindError};
 #[cfg(feature = "cuda")]
@@ -57,7 +59,7 @@ pub use element::Element;
 pub use error::{Error, Result};
 pub use fault::{Fault, Launched};
 pub use half::{bf16, f16};
-pub use loaded::{ContextMemory, Loaded, MemoryUse};
+pub use loaded::{ContextMemory, Loaded, MemoryUse, Uploaded};
 pub use model::{DimMeta, Meta, Model, PortMeta, StateMeta};
 pub use ports::{Input, InputRef, Output, OutputRef};
 pub use profile::{Profile, Span, Work};

@@ -77,6 +77,7 @@ fn with_checksums(mut file: Vec<u8>) -> Vec<u8> {
         let (start, length) = (word(&file[entry + 40..][..8]), word(&file[entry + 48..][..8]));
         let section = usize::try_from(start).ok().zip(usize::try_from(length).ok());
         let section = section.and_then(|(s, n)| file.get(s..s.checked_add(n)?));
+        // Of no more than a MiB, which sections are here.
         if let Some(checksum) = section.map(xxh3_64) {
             file[entry + 64..][..8].copy_from_slice(&checksum.to_le_bytes());
         }

@@ -14,11 +14,13 @@
 //!
 //! An entry of the table is a name (32 bytes, padded with zeros), codec (u32: 0 stored, 1 an LZ4
 //! block), zero (u32), offset from the file's beginning (u64, a multiple of 64), length in the file
-//! (u64), length when decoded (u64), and XXH3 of the bytes in the file (u64).
+//! (u64), length when decoded (u64), and the [checksum](super::checksum) of the bytes in the file (u64).
 
 use std::borrow::Cow;
 
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::checksum::checksum;
 
 const MAGIC: [u8; 8] = *b"\x89AOT\r\n\x1a\n";
 const VERSION: u32 = 6;
@@ -105,7 +107,7 @@ pub(crate) fn write(kind: Kind, mut sections: Vec<Section<'_>>) -> Vec<u8> {
         table.extend(section.name);
         table.extend(codec.to_le_bytes());
         table.extend(0u32.to_le_bytes());
-        for number in [offset as u64, body.len() as u64, decoded as u64, xxh3_64(&body)] {
+        for number in [offset as u64, body.len() as u64, decoded as u64, checksum(&body)] {
             table.extend(number.to_le_bytes());
         }
         let end = offset + body.len();
@@ -117,8 +119,7 @@ pub(crate) fn write(kind: Kind, mut sections: Vec<Section<'_>>) -> Vec<u8> {
     for number in [VERSION, kind as u32, bodies.len() as u32, 0] {
         out.extend(number.to_le_bytes());
     }
-    let checksum = table_checksum(&out, &table);
-    out.extend(checksum.to_le_bytes());
+    out.extend(table_checksum(&out, &table).to_le_bytes());
     out.extend(table);
     for (offset, body) in bodies {
         out.resize(offset, 0);
@@ -149,6 +150,13 @@ pub(crate) struct Entry {
     pub(crate) range: std::ops::Range<usize>,
     decoded: usize,
     pub(crate) checksum: u64,
+}
+
+impl Entry {
+    /// Whether the bytes in the file are the section's own.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.codec == STORED
+    }
 }
 
 impl<'a> Container<'a> {
@@ -204,7 +212,7 @@ impl<'a> Container<'a> {
     /// A section's bytes, checked and decompressed.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Cow<'a, [u8]>, FormatError> {
         let stored = self.bytes.get(entry.range.clone()).ok_or(FormatError::Truncated)?;
-        if xxh3_64(stored) != entry.checksum {
+        if checksum(stored) != entry.checksum {
             return Err(FormatError::Checksum(show(&entry.name)));
         }
         let wrong = || FormatError::Compression(show(&entry.name));

@@ -3,19 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use aot_ir::{Arch, Bytes, Dim};
+use aot_ir::{Arch, Dim};
 
-use super::driver::{Block, Function, Module, Pinned, version_text};
-use super::{Gpu, Stream};
-use crate::artifact::ImagesFile;
+use super::Gpu;
+use super::driver::{Function, Module, version_text};
+use crate::artifact::{ImagesFile, WEIGHT_ALIGNMENT};
 use crate::fault::LAUNCH_BLOCKING;
-use crate::program::{BufferId, LaunchArg, Place, Port, Program, Step, Target};
+use crate::program::{BufferId, LaunchArg, Port, Program, Step, Target};
 use crate::{Error, Result};
 
-/// Buffers begin at multiples of this.
-const ALIGNMENT: u64 = 256;
-/// Bytes of pinned memory that weights pass through.
-const STAGING: usize = 32 << 20;
 /// Tests set this to an architecture (`sm_80`) whose images are then used.
 const FORCE_ARCH: &str = "AOT_FORCE_ARCH";
 /// Tests set this to have PTX used.
@@ -199,7 +195,7 @@ pub(super) fn most_bytes(program: &Program, port: &Port) -> u64 {
     port.dtype.bytes_for(upper(program, &elements).max(0) as u64).unwrap_or(u64::MAX >> 8)
 }
 
-/// Places for buffers one after the other; the length of all.
+/// Places for buffers one after the other, at multiples of [`WEIGHT_ALIGNMENT`]; the length of all.
 pub(super) fn layout(
     program: &Program,
     ids: &[BufferId],
@@ -210,51 +206,11 @@ pub(super) fn layout(
         out.insert(id, end);
         end = end
             .checked_add(greatest_bytes(program, id)?)
-            .map(|e| e.next_multiple_of(ALIGNMENT))
+            .map(|e| e.next_multiple_of(WEIGHT_ALIGNMENT))
             .ok_or_else(|| Error::artifact("the program", "buffers have no sane size"))?;
     }
     let all = usize::try_from(end);
     Ok((out, all.map_err(|_| Error::artifact("the program", "buffers have no sane size"))?))
-}
-
-/// Puts the weights that buffers stand for into a block.
-pub(super) fn upload(
-    stream: &Stream,
-    program: &Program,
-    weights: &Bytes,
-    places: &HashMap<BufferId, u64>,
-    block: &Block,
-) -> Result<()> {
-    let longest = places
-        .keys()
-        .map(|id| greatest_bytes(program, *id))
-        .max_by_key(|b| b.as_ref().copied().unwrap_or(0));
-    let staging_bytes = (longest.transpose()?.unwrap_or(0) as usize).min(STAGING);
-    let mut halves =
-        [Pinned::new(stream.gpu(), staging_bytes)?, Pinned::new(stream.gpu(), staging_bytes)?];
-    let mut busy: [Option<Arc<super::driver::Event>>; 2] = [None, None];
-    let mut turn = 0;
-    for (&id, &place) in places {
-        let Place::Weight(n) = program.buffers[id.0 as usize].place else { continue };
-        let weight = &program.weights[n as usize];
-        let bytes = greatest_bytes(program, id)? as usize;
-        let start = weight.offset as usize;
-        let source = start.checked_add(bytes).and_then(|end| weights.get(start..end));
-        let source = source.ok_or_else(|| {
-            Error::artifact("the weights", format!("they do not hold `{}`", weight.name))
-        })?;
-        for (i, chunk) in source.chunks(STAGING).enumerate() {
-            if let Some(event) = busy[turn].take() {
-                event.synchronize()?;
-            }
-            halves[turn].as_mut_slice()[..chunk.len()].copy_from_slice(chunk);
-            let offset = place as usize + i * STAGING;
-            block.upload(stream, offset, &halves[turn], 0, chunk.len())?;
-            busy[turn] = Some(stream.record()?);
-            turn = 1 - turn;
-        }
-    }
-    stream.synchronize()
 }
 
 #[cfg(test)]

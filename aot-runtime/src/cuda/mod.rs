@@ -15,6 +15,7 @@ mod shared;
 mod sizes_table;
 mod started;
 mod timer;
+mod upload;
 
 pub use driver::{DriverCounts, driver_counts};
 pub(crate) use driver::{Gpu, Stream};

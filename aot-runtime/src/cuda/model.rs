@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use aot_ir::Bytes;
+use std::time::Instant;
 
 use super::context::{Context, Places};
 use super::driver::{Block, Function, Notice};
@@ -14,10 +13,11 @@ use super::load;
 use super::replay::Run;
 use super::sizes_table::SizesTable;
 use super::started::Started;
+use super::upload::upload;
 use super::{Gpu, Stream};
-use crate::artifact::ImagesFile;
+use crate::artifact::{ImagesFile, UncheckedWeights};
 use crate::concurrent::Pool;
-use crate::loaded::{ContextMemory, MemoryUse, Signature, Sizes};
+use crate::loaded::{ContextMemory, MemoryUse, Signature, Sizes, Uploaded};
 use crate::ports::{InputRef, OutputRef};
 use crate::profile::Span;
 use crate::program::{BufferId, LaunchWork, Place, Port, Program, Step, Target};
@@ -40,6 +40,7 @@ pub(crate) struct CudaModel {
     names: Arc<Names>,
     /// Whether runs wait for every kernel.
     blocking: bool,
+    uploaded: Uploaded,
 }
 
 /// A context that a run is to have; given back if there is no run.
@@ -73,12 +74,12 @@ pub(super) struct Resources {
 }
 
 impl CudaModel {
-    /// Uploads weights, resolves kernels and prepares.
+    /// Resolves kernels, uploads weights, which are checked on the way, and prepares.
     pub(crate) fn load(
         gpu: &Arc<Gpu>,
         program: Program,
         images: &[&[u8]],
-        weights: &Bytes,
+        weights: &UncheckedWeights,
     ) -> Result<Self> {
         let off = program.steps.iter().flat_map(Step::on_host).find(|op| !op.is_available());
         if let Some(op) = off {
@@ -94,7 +95,14 @@ impl CudaModel {
         let ids = |wanted: &dyn Fn(BufferId, Place) -> bool| -> Vec<BufferId> {
             let all = program.buffers.iter().enumerate();
             let all = all.map(|(i, b)| (BufferId(i as u32), b.place));
-            all.filter(|(id, place)| wanted(*id, *place)).map(|(id, _)| id).collect()
+            let mut ids: Vec<_> =
+                all.filter(|(id, place)| wanted(*id, *place)).map(|(id, _)| id).collect();
+            // Weights lie as they do in their file.
+            ids.sort_by_key(|id| match program.buffers[id.0 as usize].place {
+                Place::Weight(n) => program.weights[n as usize].offset,
+                _ => u64::MAX,
+            });
+            ids
         };
         let is_weight = |place: Place| matches!(place, Place::Weight(_));
         let kept = ids(&|id, place| {
@@ -109,8 +117,10 @@ impl CudaModel {
         let (scratch, scratch_bytes) = load::layout(&program, &scratch)?;
         let kept_block = Block::new(gpu, kept_bytes, "weights")?;
         let passing_block = Block::new(gpu, passing_bytes, "weights while they are prepared")?;
-        load::upload(&stream, &program, weights, &kept_places, &kept_block)?;
-        load::upload(&stream, &program, weights, &passing_places, &passing_block)?;
+        let begun = Instant::now();
+        let destinations = [(&kept_block, &kept_places), (&passing_block, &passing_places)];
+        upload(&stream, &program, weights, &destinations)?;
+        let uploaded = Uploaded { bytes: weights.data().len() as u64, time: begun.elapsed() };
         let address = |block: &Block, places: &HashMap<BufferId, u64>| {
             let base = block.address();
             places.iter().map(|(id, offset)| (*id, base + offset)).collect::<Vec<_>>()
@@ -128,6 +138,7 @@ impl CudaModel {
             functions,
             resources: Resources { fixed, scratch, arenas, scratch_bytes, sizes, blocks },
             contexts: Pool::new(MOST_CONTEXTS),
+            uploaded,
             program,
             names,
             blocking,
@@ -155,6 +166,11 @@ impl CudaModel {
     /// Whether a stream is of the model's GPU.
     pub(crate) fn owns(&self, stream: &Stream) -> bool {
         stream.gpu().is(&self.gpu)
+    }
+
+    /// How its weights came to the GPU.
+    pub(crate) fn uploaded(&self) -> Uploaded {
+        self.uploaded
     }
 
     /// What the model takes.

@@ -27,6 +27,15 @@ pub struct ContextMemory {
     pub pinned: u64,
 }
 
+/// How a model's weights came to its device. The CPU reads them where they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uploaded {
+    /// Bytes of the weights file's data, all of which were checked.
+    pub bytes: u64,
+    /// From the first byte read to the last one on the device, with the memory that they pass through.
+    pub time: std::time::Duration,
+}
+
 impl MemoryUse {
     /// Bytes that the model has on the device now, runs that are going on left out.
     pub fn device(&self) -> u64 {

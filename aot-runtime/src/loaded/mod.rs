@@ -13,7 +13,7 @@ mod tasks;
 mod warmup;
 
 pub(crate) use known::Known;
-pub use memory::{ContextMemory, MemoryUse};
+pub use memory::{ContextMemory, MemoryUse, Uploaded};
 pub use model::Loaded;
 pub use outputs::RunOutputs;
 pub use parts::{Parts, WeightsSource};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::sizes::Recent;
 use super::state::{State, run_given};
-use super::{MemoryUse, Parts, Signature, Sizes};
+use super::{MemoryUse, Parts, Signature, Sizes, Uploaded};
 use crate::artifact::ModelFile;
 use crate::device::Kind;
 #[cfg(feature = "cuda")]
@@ -50,11 +50,11 @@ impl Loaded {
     /// When the artifacts are damaged, have no kernels for the device, or do not fit its memory.
     pub fn load(device: &Device, parts: &Parts<'_>) -> Result<Self> {
         let file = ModelFile::open(parts.model)?;
-        let weights = parts.weights.read(&file.info().weights)?;
+        let weights = parts.weights.open(&file.info().weights)?;
         let (signature, backend) = match device.kind() {
             #[cfg(feature = "cpu")]
             Kind::Cpu => {
-                let model = crate::cpu::CpuModel::load(&file.graph_with(&weights)?)?;
+                let model = crate::cpu::CpuModel::load(&file.graph_with(&weights.read()?)?)?;
                 (model.signature(), Backend::Cpu(Box::new(model)))
             }
             #[cfg(not(feature = "cpu"))]
@@ -160,6 +160,16 @@ impl Loaded {
             }
             #[cfg(feature = "cuda")]
             Backend::Cuda(model) => model.memory(),
+        }
+    }
+
+    /// How the weights came to the device.
+    pub fn uploaded(&self) -> Uploaded {
+        match &self.model.backend {
+            #[cfg(feature = "cpu")]
+            Backend::Cpu(_) => Uploaded::default(),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(model) => model.uploaded(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use aot_ir::Bytes;
 
-use crate::artifact::{WeightsId, read_weights};
+use crate::artifact::{UncheckedWeights, WeightsId};
 use crate::{Error, Result};
 
 /// The artifacts of a model.
@@ -39,21 +39,21 @@ pub enum WeightsSource<'a> {
 }
 
 impl WeightsSource<'_> {
-    /// The weights' data, checked.
+    /// The weights' data, yet to be checked.
     ///
     /// # Errors
-    /// When they are missing, damaged, or those of another build.
-    pub(crate) fn read(&self, expected: &WeightsId) -> Result<Bytes> {
+    /// When they are missing, or those of another build.
+    pub(crate) fn open(&self, expected: &WeightsId) -> Result<UncheckedWeights> {
         match self {
             Self::Embedded(bytes) => {
                 let bytes = Bytes::new(std::sync::Arc::new(*bytes));
-                read_weights(&bytes, expected, "the embedded weights")
+                UncheckedWeights::open(&bytes, expected, "the embedded weights")
             }
-            Self::Bytes(bytes) => read_weights(bytes, expected, "the weights"),
+            Self::Bytes(bytes) => UncheckedWeights::open(bytes, expected, "the weights"),
             Self::File { name, built } => {
                 let path = find(name, built)?;
                 let bytes = crate::artifact::map(&path)?;
-                read_weights(&bytes, expected, &path.display().to_string())
+                UncheckedWeights::open(&bytes, expected, &path.display().to_string())
             }
         }
     }

@@ -4,6 +4,7 @@ use super::{
     AppendedState, BufferId, InPlace, LaunchArg, LaunchSize, MemoryPlan, Place, Port, Program,
     Step, Target,
 };
+use crate::artifact::WEIGHT_ALIGNMENT;
 use aot_ir::dim::{Atom, Cond};
 use aot_ir::{DType, Dim, SymId};
 use std::collections::HashSet;
@@ -31,7 +32,7 @@ impl Program {
             let end = elements
                 .and_then(|n| weight.dtype.bytes_for(n))
                 .and_then(|n| n.checked_add(weight.offset));
-            if end.is_none() || weight.offset % 64 != 0 {
+            if end.is_none() || weight.offset % WEIGHT_ALIGNMENT != 0 {
                 return Err(format!("weight `{}` has no sane place", weight.name));
             }
         }

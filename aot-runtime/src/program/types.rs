@@ -108,7 +108,7 @@ pub struct Weight {
     pub dtype: DType,
     /// Extents, outermost first.
     pub shape: Vec<u64>,
-    /// Bytes from the beginning of the weights file's data; a multiple of 64.
+    /// Bytes from the beginning of the weights file's data; a multiple of [`WEIGHT_ALIGNMENT`](crate::artifact::WEIGHT_ALIGNMENT).
     pub offset: u64,
 }
 

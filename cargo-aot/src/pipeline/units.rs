@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aot_ir::{Arch, Bytes, Graph};
-use aot_runtime::artifact::{WeightsId, WeightsLayout, read_weights, write_model};
+use aot_runtime::artifact::{
+    WEIGHT_ALIGNMENT, WeightsId, WeightsLayout, read_weights, write_model,
+};
 use aot_runtime::program::Program;
 use serde::{Deserialize, Serialize};
 
@@ -226,7 +228,7 @@ fn bind_constants(mut graph: Graph, data: Bytes) -> Result<Graph, ModelError> {
     let mut missing = None;
     graph.bind_constants(|_, constant| {
         let elements = constant.shape.iter().map(|extent| *extent as u64).product();
-        let start = end.next_multiple_of(64);
+        let start = end.next_multiple_of(WEIGHT_ALIGNMENT);
         end = start + constant.dtype.bytes_for(elements).unwrap_or(0);
         let range = usize::try_from(start).unwrap_or(usize::MAX)
             ..usize::try_from(end).unwrap_or(usize::MAX);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::counts::count_allocation;
-use super::{Gpu, Pinned, Stream};
-use crate::Result;
+use super::{Gpu, Staging, Stream};
+use crate::{Error, Result};
 
 /// Memory of a GPU. Whoever drops it has waited for what uses it.
 #[derive(Debug)]
@@ -62,20 +62,26 @@ impl Block {
         self.bytes
     }
 
-    /// Puts a copy of the first `bytes` of host memory to `offset` into the stream.
+    /// Puts a copy of `bytes` of what staging memory holds, from `start` on, to `offset` into the stream, whose context is
+    /// current.
     ///
-    /// The host memory may be changed once the stream has passed the copy. What exceeds either is
-    /// left out.
+    /// The staging memory stays as it is until the stream has passed the copy.
+    ///
+    /// # Errors
+    /// When either does not have as many bytes there.
     pub(crate) fn upload(
         &self,
         stream: &Stream,
         offset: usize,
-        from: &Pinned,
+        from: &Staging,
         start: usize,
         bytes: usize,
     ) -> Result<()> {
-        let room = self.bytes.saturating_sub(offset);
-        let bytes = bytes.min(room).min(from.bytes().saturating_sub(start));
+        let within =
+            |length: usize, start: usize| start.checked_add(bytes).is_some_and(|end| end <= length);
+        if !within(self.bytes, offset) || !within(from.held(), start) {
+            return Err(Error::artifact("the program", "a weight has no place"));
+        }
         if bytes == 0 {
             return Ok(());
         }
@@ -83,7 +89,7 @@ impl Block {
         self.gpu.check("cuMemcpyHtoDAsync", unsafe {
             sys::cuMemcpyHtoDAsync_v2(
                 self.address + offset as u64,
-                from.pointer().add(start).cast_const().cast(),
+                from.pointer().add(start).cast(),
                 bytes,
                 stream.raw(),
             )

@@ -14,7 +14,7 @@ const OLDEST: u32 = 12000;
 pub(super) const CREATE_CONTEXT: &str = "cuCtxCreate_v2";
 
 /// Every function that is called on any driver; cudarc panics at the call of one that is missing.
-const FUNCTIONS: [&str; 53] = [
+const FUNCTIONS: [&str; 54] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
@@ -48,6 +48,7 @@ const FUNCTIONS: [&str; 53] = [
     "cuStreamWaitEvent",
     "cuStreamAddCallback",
     "cuEventCreate",
+    "cuEventQuery",
     "cuEventRecord",
     "cuEventSynchronize",
     "cuEventDestroy_v2",

@@ -20,6 +20,7 @@ mod notice;
 mod pinned;
 mod pool;
 mod pooled;
+mod staging;
 mod stream;
 mod work;
 
@@ -35,5 +36,6 @@ pub(crate) use module::{Function, Module};
 pub(crate) use notice::Notice;
 pub(crate) use pinned::Pinned;
 pub(crate) use pooled::Pooled;
+pub(crate) use staging::Staging;
 pub(crate) use stream::Stream;
 pub(crate) use work::{Transfer, Work, execute};

@@ -26,6 +26,16 @@ unsafe impl Sync for Pinned {}
 impl Pinned {
     /// Memory of zeros.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
+        let memory = Self::uninit(gpu, bytes)?;
+        if bytes > 0 {
+            // SAFETY: the memory has this many bytes.
+            unsafe { memory.pointer.write_bytes(0, bytes) };
+        }
+        Ok(memory)
+    }
+
+    /// Memory of unspecified content, of which nothing may be read before it is written.
+    pub(super) fn uninit(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         gpu.enter()?;
         let mut pointer = std::ptr::null_mut();
         if bytes > 0 {
@@ -37,8 +47,6 @@ impl Pinned {
                     true => Error::OutOfHostMemory { needed: bytes as u64 },
                     false => error,
                 })?;
-            // SAFETY: the memory has this many bytes.
-            unsafe { pointer.cast::<u8>().write_bytes(0, bytes) };
         }
         Ok(Self { gpu: gpu.clone(), pointer: pointer.cast(), bytes })
     }

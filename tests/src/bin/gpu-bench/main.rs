@@ -1,14 +1,17 @@
 //! Times what a GPU pack marks for it.
 //!
 //! usage: `gpu-bench PACK [FILTER [profile]]`
-//! Prints a line of JSON per network and size; with `profile`, where their time goes.
+//! Prints a line of JSON per network and size, and some for the upload of weights where the filter is part of `weights`;
+//! with `profile`, where the time of networks goes.
 
 mod decode;
+mod link;
 mod placed;
 mod profile;
 mod stages;
 mod steady;
 mod varied;
+mod weights;
 
 use aot_ir::{Bytes, Graph};
 use aot_runtime::Device;
@@ -29,6 +32,9 @@ fn main() -> Result<(), Failure> {
     let device = Device::cuda(0)?;
     let opened = start.elapsed().as_secs_f64() * 1e3;
     println!("{}", serde_json::json!({ "device": device.name(), "open_ms": opened }));
+    if "weights".contains(&filter) {
+        weights::bench(&device)?;
+    }
     let images = pack.images.iter().map(|name| packed::read(&root.join(name)));
     let images = images.collect::<Result<Vec<Bytes>, _>>()?;
     for entry in pack.entries.iter().filter(|e| e.bench && e.name.contains(&filter)) {

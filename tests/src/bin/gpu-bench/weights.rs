@@ -1,0 +1,166 @@
+//! How fast weights come to the GPU, beside what its link can do.
+
+use super::{Failure, link, quantiles};
+use aot_ir::{Arch, Bytes, Constant, DType, Graph, Symbols};
+use aot_runtime::Device;
+use aot_runtime::artifact::{ImagesInfo, Packing, WeightsLayout, map, write_images, write_model};
+use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
+use aot_runtime::program::{Buffer, Place, Program, Target, Weight};
+use aot_tests::net::Random;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Rows and columns of a layer's matrix of f32, which has a vector beside it.
+const SIDE: usize = 1024;
+/// Layers of the models: 16 and 512 MiB of matrices.
+const LAYERS: [usize; 2] = [4, 128];
+/// Loads after the first one.
+const LOADS: usize = 9;
+
+/// Prints a line for weights in a mapped file, and one for the same in memory, as embedded ones are, of every model.
+pub(super) fn bench(device: &Device) -> Result<(), Failure> {
+    for layers in LAYERS {
+        let (major, minor) = device.capability().ok_or("weights are timed on GPUs")?;
+        let model = Synthetic::new(Arch::of_capability(major * 10 + minor), layers)?;
+        let file = Temporary::new(&model.weights)?;
+        let mapped = map(&file.0)?;
+        let link = link::gb_per_s(mapped.len())?;
+        for (from, weights) in [("file", &mapped), ("memory", &model.weights)] {
+            let first = model.load(device, weights)?;
+            let others = (0..LOADS).map(|_| model.load(device, weights));
+            let others = others.collect::<Result<Vec<_>, _>>()?;
+            let of = |field: fn(&Load) -> f64| quantiles(others.iter().map(field).collect())[0];
+            let gb_per_s = of(|load| load.gb_per_s);
+            println!(
+                "{}",
+                serde_json::json!({
+                    "name": "weights", "from": from, "bytes": mapped.len(), "gb_per_s": gb_per_s,
+                    "first_gb_per_s": first.gb_per_s, "link_gb_per_s": link,
+                    "of_link": gb_per_s / link, "load_ms": of(|load| load.ms),
+                })
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A model that has weights and does nothing.
+struct Synthetic {
+    model: Vec<u8>,
+    images: Vec<u8>,
+    weights: Bytes,
+}
+
+/// What a load took.
+struct Load {
+    gb_per_s: f64,
+    /// All of it.
+    ms: f64,
+}
+
+impl Synthetic {
+    fn new(arch: Arch, layers: usize) -> Result<Self, Failure> {
+        let mut random = Random::new(3);
+        let mut noise = |bytes: usize| -> Bytes {
+            let words = (0..bytes / 8).flat_map(|_| random.word().to_le_bytes());
+            words.collect::<Vec<u8>>().into()
+        };
+        let (matrix, vector) = (noise(SIDE * SIDE * 4), noise(SIDE * 4));
+        let mut graph = Graph::default();
+        for layer in 0..layers {
+            for (name, shape, bytes) in
+                [("matrix", vec![SIDE, SIDE], &matrix), ("vector", vec![SIDE], &vector)]
+            {
+                let (name, bytes) = (format!("{name} {layer}"), bytes.clone());
+                graph.add_constant(Constant { name, dtype: DType::F32, shape, bytes })?;
+            }
+        }
+        let layout = WeightsLayout::new(&graph);
+        let (weights, id) = layout.write(&graph);
+        let program = program(&graph, &layout, arch);
+        let model = write_model(&program, &graph, &layout, &id)?;
+        let info = ImagesInfo { arch, ptx: false, driver: 12000 };
+        let images = write_images(info, Packing::Plain, [])?;
+        Ok(Self { model, images, weights: weights.into() })
+    }
+
+    fn load(&self, device: &Device, weights: &Bytes) -> Result<Load, Failure> {
+        let (images, weights) = ([self.images.as_slice()], WeightsSource::Bytes(weights));
+        let parts = Parts { model: &self.model, images: &images, weights, lines: &[] };
+        let start = Instant::now();
+        let loaded = Loaded::load(device, &parts)?;
+        let ms = start.elapsed().as_secs_f64() * 1e3;
+        let uploaded = loaded.uploaded();
+        Ok(Load { gb_per_s: uploaded.bytes as f64 / uploaded.time.as_secs_f64() / 1e9, ms })
+    }
+}
+
+/// A program of a graph's constants alone.
+fn program(graph: &Graph, layout: &WeightsLayout, arch: Arch) -> Program {
+    let weight = |((_, constant), offset): ((_, &Constant), &u64)| Weight {
+        name: constant.name.clone(),
+        dtype: constant.dtype,
+        shape: constant.shape.iter().map(|extent| *extent as u64).collect(),
+        offset: *offset,
+    };
+    let buffer = |(n, (_, constant)): (usize, (_, &Constant))| Buffer {
+        dtype: constant.dtype,
+        elements: (constant.shape.iter().product::<usize>() as i64).into(),
+        place: Place::Weight(n as u32),
+    };
+    Program {
+        model: "weights".to_owned(),
+        symbols: Symbols::default(),
+        guards: Vec::new(),
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        state: Vec::new(),
+        weights: graph.constants().zip(layout.offsets()).map(weight).collect(),
+        buffers: graph.constants().enumerate().map(buffer).collect(),
+        plans: Vec::new(),
+        in_place: Vec::new(),
+        prepare: Vec::new(),
+        steps: Vec::new(),
+        targets: vec![Target { arch, ptx: false, kernels: Vec::new(), launches: Vec::new() }],
+        origins: Vec::new(),
+    }
+}
+
+/// A file that is removed in the end.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(bytes: &[u8]) -> Result<Self, Failure> {
+        let name = format!("aot-bench-{}.weights", std::process::id());
+        let file = Self(std::env::temp_dir().join(name));
+        std::fs::write(&file.0, bytes)?;
+        std::fs::File::open(&file.0)?.sync_all()?;
+        Ok(file)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aot_runtime::artifact::{ImagesFile, ModelFile, read_weights};
+
+    #[test]
+    fn the_model_is_one_that_loads() {
+        let arch = Arch::of_capability(90);
+        let model = Synthetic::new(arch, 2).unwrap();
+        let file = ModelFile::open(&model.model).unwrap();
+        let program = file.program().unwrap();
+        let places: Vec<u64> = program.weights.iter().map(|weight| weight.offset).collect();
+        assert_eq!(places, [0, 4 << 20, (4 << 20) + 4096, (8 << 20) + 4096]);
+        assert_eq!(ImagesFile::open(&model.images).unwrap().info().arch, arch);
+        let data = read_weights(&model.weights, &file.info().weights, "the weights").unwrap();
+        assert_eq!(data.len(), (8 << 20) + 8192);
+        assert!(model.load(&Device::cpu().unwrap(), &model.weights).is_ok());
+    }
+}
