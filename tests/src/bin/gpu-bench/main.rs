@@ -32,7 +32,7 @@ fn main() -> Result<(), Failure> {
     let device = Device::cuda(0)?;
     let opened = start.elapsed().as_secs_f64() * 1e3;
     println!("{}", serde_json::json!({ "device": device.name(), "open_ms": opened }));
-    if "weights".contains(&filter) {
+    if !profiles && "weights".contains(&filter) {
         weights::bench(&device)?;
     }
     let images = pack.images.iter().map(|name| packed::read(&root.join(name)));

@@ -1,11 +1,11 @@
 //! How fast weights come to the GPU, beside what its link can do.
 
 use super::{Failure, link, quantiles};
-use aot_ir::{Arch, Bytes, Constant, DType, Graph, Symbols};
-use aot_runtime::Device;
+use aot_ir::{Arch, Bytes, Constant, DType, Dim, Graph, Symbols};
 use aot_runtime::artifact::{ImagesInfo, Packing, WeightsLayout, map, write_images, write_model};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
-use aot_runtime::program::{Buffer, Place, Program, Target, Weight};
+use aot_runtime::program::{Buffer, BufferId, Place, Port, Program, Step, Target, Weight};
+use aot_runtime::{Device, OutputRef};
 use aot_tests::net::Random;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -39,13 +39,15 @@ pub(super) fn bench(device: &Device) -> Result<(), Failure> {
                     "of_link": gb_per_s / link, "load_ms": of(|load| load.ms),
                 })
             );
+            model.check(device, weights)?;
         }
     }
     Ok(())
 }
 
-/// A model that has weights and does nothing.
+/// A model whose outputs are its weights: the matrices as they are uploaded, the vectors as copies that are made at load.
 struct Synthetic {
+    graph: Graph,
     model: Vec<u8>,
     images: Vec<u8>,
     weights: Bytes,
@@ -62,17 +64,18 @@ impl Synthetic {
     fn new(arch: Arch, layers: usize) -> Result<Self, Failure> {
         let mut random = Random::new(3);
         let mut noise = |bytes: usize| -> Bytes {
-            let words = (0..bytes / 8).flat_map(|_| random.word().to_le_bytes());
-            words.collect::<Vec<u8>>().into()
+            let mut noise = vec![0; bytes];
+            for word in noise.chunks_exact_mut(8) {
+                word.copy_from_slice(&random.word().to_le_bytes());
+            }
+            noise.into()
         };
-        let (matrix, vector) = (noise(SIDE * SIDE * 4), noise(SIDE * 4));
         let mut graph = Graph::default();
         for layer in 0..layers {
-            for (name, shape, bytes) in
-                [("matrix", vec![SIDE, SIDE], &matrix), ("vector", vec![SIDE], &vector)]
-            {
-                let (name, bytes) = (format!("{name} {layer}"), bytes.clone());
-                graph.add_constant(Constant { name, dtype: DType::F32, shape, bytes })?;
+            for (name, shape) in [("matrix", vec![SIDE, SIDE]), ("vector", vec![SIDE])] {
+                let bytes = noise(shape.iter().product::<usize>() * 4);
+                let (name, dtype) = (format!("{name} {layer}"), DType::F32);
+                graph.add_constant(Constant { name, dtype, shape, bytes })?;
             }
         }
         let layout = WeightsLayout::new(&graph);
@@ -81,21 +84,38 @@ impl Synthetic {
         let model = write_model(&program, &graph, &layout, &id)?;
         let info = ImagesInfo { arch, ptx: false, driver: 12000 };
         let images = write_images(info, Packing::Plain, [])?;
-        Ok(Self { model, images, weights: weights.into() })
+        Ok(Self { graph, model, images, weights: weights.into() })
+    }
+
+    fn open(&self, device: &Device, weights: &Bytes) -> aot_runtime::Result<Loaded> {
+        let (images, weights) = ([self.images.as_slice()], WeightsSource::Bytes(weights));
+        let parts = Parts { model: &self.model, images: &images, weights, lines: &[] };
+        Loaded::load(device, &parts)
     }
 
     fn load(&self, device: &Device, weights: &Bytes) -> Result<Load, Failure> {
-        let (images, weights) = ([self.images.as_slice()], WeightsSource::Bytes(weights));
-        let parts = Parts { model: &self.model, images: &images, weights, lines: &[] };
         let start = Instant::now();
-        let loaded = Loaded::load(device, &parts)?;
+        let loaded = self.open(device, weights)?;
         let ms = start.elapsed().as_secs_f64() * 1e3;
         let uploaded = loaded.uploaded();
         Ok(Load { gb_per_s: uploaded.bytes as f64 / uploaded.time.as_secs_f64() / 1e9, ms })
     }
+
+    /// Whether what comes to the device is what was sent.
+    fn check(&self, device: &Device, weights: &Bytes) -> Result<(), Failure> {
+        let loaded = self.open(device, weights)?;
+        let mut sinks = vec![Vec::new(); self.graph.constants().len()];
+        let outputs = self.graph.constants().zip(&mut sinks);
+        let outputs = outputs.map(|((_, c), sink)| OutputRef::bytes(c.dtype, &c.shape, sink));
+        loaded.run(&*loaded.bind(&[])?, None, &[], &mut outputs.collect::<Vec<_>>())?;
+        match self.graph.constants().zip(&sinks).find(|((_, c), sink)| *c.bytes != ***sink) {
+            Some(((_, constant), _)) => Err(format!("`{}` came damaged", constant.name).into()),
+            None => Ok(()),
+        }
+    }
 }
 
-/// A program of a graph's constants alone.
+/// A program that gives out the constants of a graph, those of rank 1 by way of copies.
 fn program(graph: &Graph, layout: &WeightsLayout, arch: Arch) -> Program {
     let weight = |((_, constant), offset): ((_, &Constant), &u64)| Weight {
         name: constant.name.clone(),
@@ -103,27 +123,47 @@ fn program(graph: &Graph, layout: &WeightsLayout, arch: Arch) -> Program {
         shape: constant.shape.iter().map(|extent| *extent as u64).collect(),
         offset: *offset,
     };
-    let buffer = |(n, (_, constant)): (usize, (_, &Constant))| Buffer {
+    let port = |(_, constant): (_, &Constant)| Port {
+        name: constant.name.clone(),
         dtype: constant.dtype,
-        elements: (constant.shape.iter().product::<usize>() as i64).into(),
-        place: Place::Weight(n as u32),
+        shape: constant.shape.iter().map(|extent| Dim::from(*extent as i64)).collect(),
     };
-    Program {
+    let count = graph.constants().len() as u32;
+    let mut program = Program {
         model: "weights".to_owned(),
         symbols: Symbols::default(),
         guards: Vec::new(),
         inputs: Vec::new(),
-        outputs: Vec::new(),
+        outputs: graph.constants().map(port).collect(),
         state: Vec::new(),
         weights: graph.constants().zip(layout.offsets()).map(weight).collect(),
-        buffers: graph.constants().enumerate().map(buffer).collect(),
+        buffers: Vec::new(),
         plans: Vec::new(),
         in_place: Vec::new(),
         prepare: Vec::new(),
         steps: Vec::new(),
         targets: vec![Target { arch, ptx: false, kernels: Vec::new(), launches: Vec::new() }],
         origins: Vec::new(),
+        work: Vec::new(),
+    };
+    for (n, (_, constant)) in (0..count).zip(graph.constants()) {
+        let mut buffer = |place| {
+            let elements = (constant.shape.iter().product::<usize>() as i64).into();
+            program.buffers.push(Buffer { dtype: constant.dtype, elements, place });
+            BufferId(program.buffers.len() as u32 - 1)
+        };
+        let (weight, to) = (buffer(Place::Weight(n)), buffer(Place::Output(n)));
+        let from = match constant.shape.len() {
+            1 => {
+                let copy = buffer(Place::Prepared);
+                program.prepare.push(Step::Copy { from: weight, to: copy });
+                copy
+            }
+            _ => weight,
+        };
+        program.steps.push(Step::Copy { from, to });
     }
+    program
 }
 
 /// A file that is removed in the end.
