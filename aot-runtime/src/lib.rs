@@ -64,4 +64,6 @@ pub use model::{DimMeta, Meta, Model, PortMeta, StateMeta};
 pub use ports::{Input, InputRef, Output, OutputRef};
 pub use profile::{Profile, Span, Work};
 pub use session::Session;
+#[doc(hidden)]
+pub use tensor::Awaited;
 pub use tensor::{DeviceTensor, Tensor, TensorView, TensorViewMut};

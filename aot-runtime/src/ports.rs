@@ -135,6 +135,11 @@ pub(crate) enum OutputData<'a> {
 
 /// Host memory that takes bytes of the device.
 pub(crate) trait HostSink: std::fmt::Debug {
+    /// Has memory ready for so many bytes, before a device has them.
+    fn prepare(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
+
     /// Overwrites all elements.
     fn store(&mut self, bytes: &[u8]);
 
@@ -165,6 +170,12 @@ impl<T: Element, const R: usize> HostSink for TensorViewMut<'_, T, R> {
 }
 
 impl HostSink for Vec<u8> {
+    fn prepare(&mut self, bytes: usize) {
+        if self.len() < bytes {
+            self.resize(bytes, 0);
+        }
+    }
+
     fn store(&mut self, bytes: &[u8]) {
         self.clear();
         self.extend_from_slice(bytes);
@@ -179,6 +190,11 @@ impl<'a> OutputRef<'a> {
     /// A buffer of the host that is overwritten with the output's bytes.
     pub fn bytes(dtype: DType, shape: &[usize], bytes: &'a mut Vec<u8>) -> Self {
         Self { dtype, shape: shape.to_vec(), data: OutputData::Host(bytes) }
+    }
+
+    /// Another buffer of the host.
+    pub(crate) fn host(dtype: DType, shape: Vec<usize>, sink: &'a mut dyn HostSink) -> Self {
+        Self { dtype, shape, data: OutputData::Host(sink) }
     }
 
     /// A buffer on the device.
@@ -253,8 +269,7 @@ impl<T: Element, const R: usize> TensorViewMut<'_, T, R> {
 
 impl<T: Element, const R: usize> Tensor<T, R> {
     /// The tensor as a buffer without its type.
-    #[doc(hidden)]
-    pub fn erase_mut(&mut self) -> OutputRef<'_> {
+    pub(crate) fn erase_mut(&mut self) -> OutputRef<'_> {
         let shape = self.shape().to_vec();
         OutputRef { dtype: T::DTYPE, shape, data: OutputData::Host(self) }
     }

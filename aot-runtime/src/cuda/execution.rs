@@ -128,14 +128,17 @@ impl<'r> Execution<'r> {
     ) -> Result<()> {
         let fetches = self.begin(inputs, outputs)?;
         self.let_pass();
-        if let Some(done) = self.context.last.as_ref().filter(|_| !fetches.is_empty()) {
-            done.synchronize()?;
-        }
         let sinks = outputs.iter_mut().filter_map(|output| match &mut output.data {
             OutputData::Host(sink) => Some(sink),
             OutputData::Device { .. } => None,
         });
-        for (sink, fetch) in sinks.zip(&fetches) {
+        let mut sinks: Vec<_> = sinks.zip(&fetches).collect();
+        // The system's time for fresh memory passes while the GPU works.
+        sinks.iter_mut().for_each(|(sink, fetch)| sink.prepare(fetch.bytes));
+        if let Some(done) = self.context.last.as_ref().filter(|_| !fetches.is_empty()) {
+            done.synchronize()?;
+        }
+        for (sink, fetch) in sinks {
             sink.store(self.context.fetched(fetch));
         }
         Ok(())

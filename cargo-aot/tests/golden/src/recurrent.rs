@@ -133,11 +133,11 @@ impl Recurrent {
         let inputs = inputs.erase();
         let sizes = self.loaded.bind(&inputs)?;
         let mut output_0 =
-            aot_runtime::Tensor::<f32, 2>::zeros(sizes.output(1)?)?;
-        let mut outputs = [output_0.erase_mut()];
+            aot_runtime::Awaited::<f32, 2>::new(sizes.output(1)?)?;
+        let mut outputs = [output_0.erase()];
         self.loaded.run(&sizes, None, &inputs, &mut outputs)?;
         Ok(Outputs {
-            y: output_0,
+            y: output_0.tensor()?,
         })
     }
 

@@ -170,23 +170,23 @@ impl TextTagger {
         let inputs = inputs.erase();
         let sizes = self.loaded.bind(&inputs)?;
         let mut output_0 =
-            aot_runtime::Tensor::<f32, 3>::zeros(sizes.output(0)?)?;
+            aot_runtime::Awaited::<f32, 3>::new(sizes.output(0)?)?;
         let mut output_1 =
-            aot_runtime::Tensor::<f32, 3>::zeros(sizes.output(1)?)?;
+            aot_runtime::Awaited::<f32, 3>::new(sizes.output(1)?)?;
         let mut output_2 =
-            aot_runtime::Tensor::<f32, 3>::zeros(sizes.output(2)?)?;
+            aot_runtime::Awaited::<f32, 3>::new(sizes.output(2)?)?;
         let mut output_3 =
-            aot_runtime::Tensor::<f32, 4>::zeros(sizes.output(3)?)?;
+            aot_runtime::Awaited::<f32, 4>::new(sizes.output(3)?)?;
         let mut output_4 =
-            aot_runtime::Tensor::<i64, 1>::zeros(sizes.output(4)?)?;
-        let mut outputs = [output_0.erase_mut(), output_1.erase_mut(), output_2.erase_mut(), output_3.erase_mut(), output_4.erase_mut()];
+            aot_runtime::Awaited::<i64, 1>::new(sizes.output(4)?)?;
+        let mut outputs = [output_0.erase(), output_1.erase(), output_2.erase(), output_3.erase(), output_4.erase()];
         self.loaded.run(&sizes, None, &inputs, &mut outputs)?;
         Ok(Outputs {
-            scores_0: output_0,
-            t_9: output_1,
-            embed_out_0: output_2,
-            pooled: output_3,
-            tag: output_4,
+            scores_0: output_0.tensor()?,
+            t_9: output_1.tensor()?,
+            embed_out_0: output_2.tensor()?,
+            pooled: output_3.tensor()?,
+            tag: output_4.tensor()?,
         })
     }
 

@@ -5,6 +5,7 @@
 //! with `profile`, where the time of networks goes.
 
 mod decode;
+mod fresh;
 mod link;
 mod placed;
 mod profile;

@@ -24,7 +24,7 @@ impl Call {
         Self { size, tensors, bytes }
     }
 
-    fn refs(&self) -> Result<Vec<InputRef<'_>>> {
+    pub(super) fn refs(&self) -> Result<Vec<InputRef<'_>>> {
         let inputs = self.tensors.iter().zip(&self.bytes);
         inputs.map(|(t, bytes)| InputRef::host(t.dtype(), t.shape(), bytes)).collect()
     }

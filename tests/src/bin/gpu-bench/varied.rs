@@ -1,7 +1,7 @@
 //! Sizes that differ from call to call, as a service has them: inputs and outputs are on the host.
 
 use super::placed::Call;
-use super::{Failure, Opened, quantiles, stages};
+use super::{Failure, Opened, fresh, quantiles, stages};
 use aot_runtime::loaded::Loaded;
 use aot_runtime::{Device, driver_counts};
 use aot_tests::manifest::{Entry, Varied};
@@ -61,6 +61,7 @@ pub(super) fn bench(
             "first_p99_us": first_p99_us, "first_over_p50": worst_first,
             "slowest": slowest.size, "slowest_over_greatest": slowest.device / greatest_us,
             "greatest_device_us": greatest_us, "stages_us": stages::json(&stages),
+            "fresh_us": fresh::measure(loaded, &calls)?,
             "graphs": after.graphs - before.graphs,
             "allocations": after.allocations - before.allocations,
         })
