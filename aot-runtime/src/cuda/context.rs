@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
+use super::actions::Where;
 use super::driver::{Block, Event, Launches, Pinned, Transfer};
-use super::evaluate::Where;
 use super::execution::{Fetch, From};
 use super::flight::{Flight, Names};
 use super::replay::Replays;

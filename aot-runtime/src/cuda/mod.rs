@@ -1,5 +1,6 @@
 //! Models on NVIDIA GPUs.
 
+mod actions;
 mod context;
 mod driver;
 mod empty_graph;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::actions::Action;
 use super::context::{Context, Places};
 use super::driver::{Block, Function, Notice};
-use super::evaluate::{Action, Evaluated, Layout, evaluate, most_sizes};
+use super::evaluate::{Evaluated, Layout, evaluate, most_sizes};
 use super::execution::Execution;
 use super::flight::{Flight, Names};
 use super::load;
@@ -255,13 +256,7 @@ impl CudaModel {
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
-        self.gpu.enter()?;
-        let context = self.contexts.take(|| self.new_context())?;
-        let stream = stream.cloned().unwrap_or_else(|| context.stream.clone());
-        let whole = |execution: &mut Execution<'_>| execution.whole(inputs, outputs);
-        let ((), context) = self.within(context, signature, sizes, &stream, whole)?;
-        self.give_back(context);
-        Ok(())
+        self.in_a_context(signature, sizes, stream, |execution| execution.whole(inputs, outputs))
     }
 
     /// Runs the program on data that mean nothing, so that later runs find memory and graphs ready.
@@ -272,13 +267,7 @@ impl CudaModel {
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
-        self.gpu.enter()?;
-        let context = self.contexts.take(|| self.new_context())?;
-        let stream = context.stream.clone();
-        let rehearse = |execution: &mut Execution<'_>| execution.rehearse(inputs, outputs);
-        let ((), context) = self.within(context, signature, sizes, &stream, rehearse)?;
-        self.give_back(context);
-        Ok(())
+        self.in_a_context(signature, sizes, None, |execution| execution.rehearse(inputs, outputs))
     }
 
     /// Bytes of an input or output at the greatest sizes.
@@ -300,13 +289,23 @@ impl CudaModel {
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<Vec<Span>> {
+        self.in_a_context(signature, sizes, stream, |execution| execution.timed(inputs, outputs))
+    }
+
+    /// Does something with a run in a context that waits for its turn, in a stream of the caller's or the context's own.
+    fn in_a_context<T>(
+        &self,
+        signature: &Signature,
+        sizes: &Sizes,
+        stream: Option<&Arc<Stream>>,
+        work: impl FnOnce(&mut Execution<'_>) -> Result<T>,
+    ) -> Result<T> {
         self.gpu.enter()?;
         let context = self.contexts.take(|| self.new_context())?;
         let stream = stream.cloned().unwrap_or_else(|| context.stream.clone());
-        let timed = |execution: &mut Execution<'_>| execution.timed(inputs, outputs);
-        let (spans, context) = self.within(context, signature, sizes, &stream, timed)?;
+        let (result, context) = self.within(context, signature, sizes, &stream, work)?;
         self.give_back(context);
-        Ok(spans)
+        Ok(result)
     }
 
     /// The kernel of a launch, and the nodes of the source model that it computes.

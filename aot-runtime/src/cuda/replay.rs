@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::Gpu;
 use super::Stream;
+use super::actions::{Action, Blocks};
 use super::context::Places;
 use super::driver::{Function, Graph, GraphBuilder, Transfer, Work, execute};
-use super::evaluate::{Action, Blocks, Evaluated};
+use super::evaluate::Evaluated;
 use super::flight::Flight;
 use super::timer::{Piece, Timer};
 use crate::Result;
