@@ -59,7 +59,6 @@ impl Graph {
             self.check_results(id, given)?;
             self.check_sizes(id, given)?;
         }
-        self.check_bindings(given)?;
         for (i, input) in self.inputs.iter().enumerate() {
             known(input)?;
             if self[*input].def != Def::Input(i as u32) {
@@ -67,6 +66,7 @@ impl Graph {
             }
         }
         self.outputs.iter().try_for_each(|(_, value)| known(value))?;
+        self.check_bindings(given)?;
         self.check_state()
     }
 
@@ -226,6 +226,9 @@ mod tests {
         assert_eq!(graph.check(), Ok(()));
         let mut damaged = graph.clone();
         damaged.outputs[0].1 = ValueId(7);
+        assert_eq!(damaged.check(), Err("there is no value 7 of 2".to_owned()));
+        let mut damaged = graph.clone();
+        damaged.inputs.push(ValueId(7));
         assert_eq!(damaged.check(), Err("there is no value 7 of 2".to_owned()));
         let mut damaged = graph.clone();
         damaged.inputs.push(y);
