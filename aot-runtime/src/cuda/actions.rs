@@ -1,24 +1,22 @@
 //! What is put into a stream, with everything known but addresses that change from call to call.
 
-use super::flight::LaunchId;
-use crate::program::{BufferId, Launch, LaunchArg, LaunchSize};
+use super::templates::{Size, Template, Told};
+use super::values::Values;
+use crate::program::BufferId;
 use crate::{Error, Result};
 
-/// What kernels read of sizes begins at multiples of this.
-pub(super) const SIZES_ALIGNMENT: usize = 16;
-
 /// One thing to put into a stream.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// A kernel launch, which does nothing if there are no blocks: the argument structure in 8-byte
-    /// words, and the words that are addresses of what changes from call to call.
+    /// A kernel launch, which does nothing if there are no blocks.
     Launch {
-        /// Index into the program's launches.
-        launch: u32,
-        function: usize,
+        /// Index into the [templates](super::templates::Templates).
+        template: usize,
         blocks: Blocks,
-        words: Vec<u64>,
-        patches: Vec<(usize, Where)>,
+        /// Where its sizes begin: bytes into what kernels read of sizes.
+        sizes: u64,
+        /// What it is told: [`LaunchSize::Early`](crate::program::LaunchSize::Early).
+        early: u32,
     },
     /// A copy of this many bytes.
     Copy { from: Where, to: Where, bytes: usize },
@@ -34,47 +32,34 @@ pub(super) enum Blocks {
 }
 
 /// Where a buffer begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Where {
     /// There.
     Fixed(u64),
-    /// Bytes into the arena.
-    Arena(u64),
+    /// In the arena, where the memory plan has this buffer.
+    Arena(BufferId),
     /// The n-th input.
     Input(u32),
     /// The n-th output.
     Output(u32),
     /// Bytes into the zeroed scratch of an execution context.
     Scratch(u64),
-    /// Bytes into what kernels read of sizes.
-    Sizes(u64),
 }
 
 /// Actions in the making.
 #[derive(Debug, Default)]
 pub(super) struct Actions {
     pub(super) actions: Vec<Action>,
-    /// The launches among them.
-    pub(super) launches: Vec<LaunchId>,
     /// What kernels read of sizes.
     pub(super) sizes: Vec<u8>,
     /// Where the last action, if it is a launch that has blocks, is told whether the next one begins early.
     told: Option<Told>,
 }
 
-/// [`LaunchSize::Early`]: the launch begins early.
-const EARLY: i32 = 1;
-/// [`LaunchSize::Early`]: the launch after it begins early.
+/// What a launch is told: it begins early.
+const EARLY: u32 = 1;
+/// What a launch is told: the launch after it begins early.
 const NEXT_EARLY: u8 = 2;
-
-/// Where a launch has [`LaunchSize::Early`] or [`LaunchArg::Early`].
-#[derive(Clone, Copy, Debug)]
-enum Told {
-    /// From this byte of the sizes on.
-    Size(usize),
-    /// From this byte of the launch's arguments on.
-    Argument(usize),
-}
 
 impl Actions {
     /// Adds a copy.
@@ -83,88 +68,59 @@ impl Actions {
         self.actions.push(copy);
     }
 
-    /// Adds a launch at sizes given by the symbols' atoms.
+    /// Adds a launch of the template with this index.
     pub(super) fn launch(
         &mut self,
-        number: u32,
-        launch: &Launch,
-        atoms: &[i64],
-        place: &impl Fn(BufferId) -> Result<Where>,
+        index: usize,
+        template: &Template,
+        values: &mut Values<'_>,
     ) -> Result<()> {
-        let blocks = launch.blocks.eval(atoms)?;
+        let blocks = values.get(template.blocks)?;
         let blocks = u32::try_from(blocks.max(0))
             .map_err(|_| Error::Execution(format!("a kernel would need {blocks} blocks")))?;
-        let blocks = match launch.blocks.as_const() {
-            Some(_) => Blocks::Exactly(blocks),
-            None => Blocks::AtLeast(blocks),
+        let blocks = match template.exactly {
+            true => Blocks::Exactly(blocks),
+            false => Blocks::AtLeast(blocks),
         };
-        let early = launch.early && blocks != Blocks::Exactly(0) && self.let_begin_early();
+        let early = template.early && blocks != Blocks::Exactly(0) && self.let_begin_early();
         let early = if early { EARLY } else { 0 };
-        let mut told = None;
-        let own = self.sizes.len() as u64;
-        for size in &launch.sizes {
+        let start = self.sizes.len();
+        self.sizes.resize(start + template.room, 0);
+        for (at, size) in &template.sizes {
+            let at = start + at;
             match size {
-                LaunchSize::I64(dim) => append(&mut self.sizes, &dim.eval(atoms)?.to_le_bytes()),
-                LaunchSize::I32(dim) => {
-                    let value = dim.eval(atoms)?;
+                Size::I64(dim) => self.put(at, values.get(*dim)?.to_le_bytes()),
+                Size::I32(dim) => {
+                    let value = values.get(*dim)?;
                     let value = i32::try_from(value).map_err(|_| {
                         Error::Execution(format!("a size, {value}, exceeds 32 bits"))
                     })?;
-                    append(&mut self.sizes, &value.to_le_bytes());
+                    self.put(at, value.to_le_bytes());
                 }
-                LaunchSize::Early => {
-                    append(&mut self.sizes, &early.to_le_bytes());
-                    told = Some(Told::Size(self.sizes.len() - 4));
-                }
+                Size::Early => self.put(at, early.to_le_bytes()),
             }
         }
-        self.sizes.resize(self.sizes.len().next_multiple_of(SIZES_ALIGNMENT), 0);
-        let mut bytes: Vec<u8> = Vec::new();
-        let mut patches = Vec::new();
-        for arg in &launch.args {
-            let place = match arg {
-                LaunchArg::Sizes => Where::Sizes(own),
-                LaunchArg::Buffer(id) => place(*id)?,
-                LaunchArg::I64(number) => {
-                    append(&mut bytes, &number.to_le_bytes());
-                    continue;
-                }
-                LaunchArg::I32(number) => {
-                    append(&mut bytes, &number.to_le_bytes());
-                    continue;
-                }
-                LaunchArg::Early => {
-                    append(&mut bytes, &early.to_le_bytes());
-                    told = Some(Told::Argument(bytes.len() - 4));
-                    continue;
-                }
-            };
-            let word = bytes.len().div_ceil(8);
-            let address = match place {
-                Where::Fixed(address) => address,
-                other => {
-                    patches.push((word, other));
-                    0
-                }
-            };
-            append(&mut bytes, &address.to_le_bytes());
-        }
-        bytes.resize(bytes.len().next_multiple_of(8).max(8), 0);
-        let (words, _) = bytes.as_chunks::<8>();
-        let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let function = launch.kernel as usize;
-        self.launches.push(LaunchId { step: number, kernel: launch.kernel });
-        self.told = told.filter(|_| blocks != Blocks::Exactly(0));
-        self.actions.push(Action::Launch { launch: number, function, blocks, words, patches });
+        self.told = match template.told {
+            _ if blocks == Blocks::Exactly(0) => None,
+            Some(Told::Size(at)) => Some(Told::Size(start + at)),
+            argument => argument,
+        };
+        let sizes = start as u64;
+        self.actions.push(Action::Launch { template: index, blocks, sizes, early });
         Ok(())
+    }
+
+    /// Writes a number to the sizes.
+    fn put<const N: usize>(&mut self, at: usize, number: [u8; N]) {
+        self.sizes[at..at + N].copy_from_slice(&number);
     }
 
     /// Tells the launch before, if there is one, that the next one begins early; whether there is.
     fn let_begin_early(&mut self) -> bool {
         match (self.told, self.actions.last_mut()) {
             (Some(Told::Size(at)), _) => self.sizes[at] |= NEXT_EARLY,
-            (Some(Told::Argument(at)), Some(Action::Launch { words, .. })) => {
-                words[at / 8] |= u64::from(NEXT_EARLY) << (at % 8 * 8);
+            (Some(Told::Argument(_)), Some(Action::Launch { early, .. })) => {
+                *early |= u32::from(NEXT_EARLY);
             }
             _ => return false,
         }
@@ -172,17 +128,46 @@ impl Actions {
     }
 }
 
-/// Appends a number, naturally aligned.
-fn append(bytes: &mut Vec<u8>, number: &[u8]) {
-    bytes.resize(bytes.len().next_multiple_of(number.len()), 0);
-    bytes.extend_from_slice(number);
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::context::Places;
+    use super::super::templates::Templates;
     use super::*;
+    use crate::program::{Launch, LaunchArg, LaunchSize, Step, Target};
     use aot_ir::dim::Cond;
-    use aot_ir::{Dim, Symbol, Symbols};
+    use aot_ir::{Arch, Dim, Symbol, Symbols};
+
+    const PLACES: Places<'_> = Places {
+        arena: 0x10_0000,
+        offsets: &[0, 256],
+        scratch: 0,
+        sizes: 0x2000,
+        inputs: &[],
+        outputs: &[],
+    };
+
+    /// Templates of launches that have one variant each, in order.
+    fn templates(launches: Vec<Launch>) -> Templates {
+        let steps: Vec<Step> = (0..launches.len()).map(|n| Step::Launch(n as u32)).collect();
+        let target = Target {
+            arch: Arch::of_capability(90),
+            ptx: false,
+            kernels: Vec::new(),
+            launches: launches.into_iter().map(|launch| vec![launch]).collect(),
+        };
+        let place = |id: BufferId| {
+            Ok(if id.0 == 0 { Where::Fixed(0x1000) } else { Where::Arena(BufferId(1)) })
+        };
+        Templates::new(&target, &steps, place).unwrap()
+    }
+
+    /// The arguments of a launch.
+    fn words(templates: &Templates, action: &Action) -> Vec<u64> {
+        let Action::Launch { template, sizes, early, .. } = action else { panic!("{action:?}") };
+        let mut words = vec![7; 99];
+        templates.all()[*template].arguments(&PLACES, *sizes, *early, &mut words);
+        words
+    }
 
     #[test]
     fn arguments_are_packed_as_the_kernel_reads_them() {
@@ -210,28 +195,25 @@ mod tests {
                 LaunchSize::Early,
             ],
         };
-        let place =
-            |id: BufferId| Ok(if id.0 == 0 { Where::Fixed(0x1000) } else { Where::Arena(256) });
+        let varying = Launch { blocks: n, ..launch.clone() };
+        let templates = templates(vec![launch, varying]);
+        let [template, varying] = templates.all() else { panic!("{templates:?}") };
+        assert_eq!((template.id.step, template.id.kernel, template.argument_bytes()), (0, 3, 48));
         let mut actions = Actions { sizes: vec![0; 32], ..Actions::default() };
-        actions.launch(3, &launch, &[5], &place).unwrap();
-        let [Action::Launch { launch: 3, function, blocks, words, patches }] = &*actions.actions
-        else {
-            panic!("{actions:?}")
-        };
-        assert_eq!((*function, *blocks), (3, Blocks::Exactly(2)));
-        assert_eq!(*words, [0, 0x1000, 0, 1 << 40, 0x7_ffff_ffff, 9]);
-        assert!(matches!(patches.as_slice(), [(0, Where::Sizes(32)), (2, Where::Arena(256))]));
+        actions.launch(0, template, &mut templates.values(&[5])).unwrap();
+        let [action] = &*actions.actions else { panic!("{actions:?}") };
+        assert!(matches!(action, Action::Launch { blocks: Blocks::Exactly(2), sizes: 32, .. }));
+        let expected = [0x2020, 0x1000, 0x10_0100, 1 << 40, 0x7_ffff_ffff, 9];
+        assert_eq!(words(&templates, action), expected);
         assert_eq!(actions.sizes[32..], [5u64, 6 | 7 << 32, 0, 0].map(u64::to_le_bytes).concat());
-        let varying = Launch { blocks: n, ..launch };
-        actions.launch(0, &varying, &[0], &place).unwrap();
+        actions.launch(1, varying, &mut templates.values(&[0])).unwrap();
         let last = actions.actions.last();
         assert!(matches!(last, Some(Action::Launch { blocks: Blocks::AtLeast(0), .. })));
     }
 
     /// Actions of launches: whether each begins early, whether it has sizes in memory, and its blocks.
-    fn actions_of(launches: &[(bool, bool, i64)]) -> Actions {
-        let mut actions = Actions::default();
-        for (n, &(early, in_memory, blocks)) in launches.iter().enumerate() {
+    fn actions_of(launches: &[(bool, bool, i64)]) -> (Templates, Actions) {
+        let launches = launches.iter().map(|&(early, in_memory, blocks)| {
             let (sizes, args) = match in_memory {
                 true => {
                     (vec![LaunchSize::I32(7.into()), LaunchSize::Early], vec![LaunchArg::Sizes])
@@ -239,19 +221,23 @@ mod tests {
                 false => (Vec::new(), vec![LaunchArg::I32(7), LaunchArg::Early]),
             };
             let blocks = Dim::from(blocks);
-            let launch = Launch { when: Cond::always(), kernel: 0, blocks, early, args, sizes };
-            actions.launch(n as u32, &launch, &[], &|_| unreachable!()).unwrap();
+            Launch { when: Cond::always(), kernel: 0, blocks, early, args, sizes }
+        });
+        let templates = templates(launches.collect());
+        let mut actions = Actions::default();
+        for (n, template) in templates.all().iter().enumerate() {
+            actions.launch(n, template, &mut templates.values(&[])).unwrap();
         }
-        actions
+        (templates, actions)
     }
 
     /// What the launches are told of those after them.
-    fn told(actions: &Actions) -> Vec<u8> {
-        let mut sizes = actions.sizes.as_chunks::<16>().0.iter();
-        let told = actions.actions.iter().map(|action| match action {
-            Action::Launch { patches, .. } if !patches.is_empty() => sizes.next().unwrap()[4],
-            Action::Launch { words, .. } => (words[0] >> 32) as u8,
-            Action::Copy { .. } => panic!("no copy was added"),
+    fn told((templates, actions): &(Templates, Actions)) -> Vec<u8> {
+        let told = actions.actions.iter().map(|action| match words(templates, action)[0] {
+            address @ 0x2000.. if address < 1 << 32 => {
+                actions.sizes[(address - PLACES.sizes) as usize + 4]
+            }
+            word => (word >> 32) as u8,
         });
         told.collect()
     }
@@ -272,10 +258,10 @@ mod tests {
         let launches = [(late, value, 1), (early, value, 0), (early, memory, 1)];
         assert_eq!(told(&actions_of(&launches)), [0, 0, 0]);
         // Nor can one after a copy.
-        let mut actions = actions_of(&[(late, value, 1)]);
+        let (templates, mut actions) = actions_of(&[(late, value, 1)]);
         let (from, to) = (Where::Fixed(0), Where::Fixed(0));
         actions.copy(Action::Copy { from, to, bytes: 1 });
         assert!(!actions.let_begin_early());
-        assert!(matches!(&actions.actions[0], Action::Launch { words, .. } if words[0] == 7));
+        assert_eq!(words(&templates, &actions.actions[0]), [7]);
     }
 }

@@ -290,10 +290,16 @@ impl Context {
         Ok(Transfer::Up { from: self.host.address(), to, bytes: bytes.len() })
     }
 
-    /// Where a run's buffers are.
-    pub(super) fn places<'a>(&self, inputs: &'a [u64], outputs: &'a [u64]) -> Places<'a> {
+    /// Where a run's buffers are, those of the arena at these [offsets](super::layout::Layout::offsets).
+    pub(super) fn places<'a>(
+        &self,
+        offsets: &'a [u64],
+        inputs: &'a [u64],
+        outputs: &'a [u64],
+    ) -> Places<'a> {
         Places {
             arena: self.arena.address(),
+            offsets,
             scratch: self.scratch.address(),
             sizes: self.sizes.address(),
             inputs,
@@ -305,15 +311,18 @@ impl Context {
 /// Addresses of a run's buffers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places<'a> {
-    arena: u64,
-    scratch: u64,
-    sizes: u64,
-    inputs: &'a [u64],
-    outputs: &'a [u64],
+    pub(super) arena: u64,
+    /// By buffer: bytes into the arena.
+    pub(super) offsets: &'a [u64],
+    pub(super) scratch: u64,
+    /// What kernels read of sizes.
+    pub(super) sizes: u64,
+    pub(super) inputs: &'a [u64],
+    pub(super) outputs: &'a [u64],
 }
 
 impl Places<'_> {
-    /// All addresses, by which runs are told apart.
+    /// All addresses, by which runs of the same sizes are told apart.
     pub(super) fn all(&self) -> impl Iterator<Item = u64> + '_ {
         let tensors = self.inputs.iter().chain(self.outputs).copied();
         [self.arena, self.scratch, self.sizes].into_iter().chain(tensors)
@@ -324,9 +333,8 @@ impl Places<'_> {
         let nth = |list: &[u64], n: u32| list.get(n as usize).copied().unwrap_or(0);
         match place {
             Where::Fixed(address) => address,
-            Where::Arena(offset) => self.arena + offset,
+            Where::Arena(id) => self.arena + nth(self.offsets, id.0),
             Where::Scratch(offset) => self.scratch + offset,
-            Where::Sizes(offset) => self.sizes + offset,
             Where::Input(n) => nth(self.inputs, n),
             Where::Output(n) => nth(self.outputs, n),
         }

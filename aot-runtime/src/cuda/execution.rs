@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::evaluate::Layout;
+use super::layout::Layout;
 use super::pieces::whole_steps;
 use super::replay::Run;
 use super::timer::Timer;
@@ -247,7 +247,7 @@ impl<'r> Execution<'r> {
         if rest.is_empty() && self.timer.is_none() {
             let download = self.context.download(staging.outputs.clone());
             self.context.sizes.put(&self.stream, evaluated)?;
-            let places = self.context.places(&self.inputs, &self.outputs);
+            let places = self.context.places(self.layout.offsets(), &self.inputs, &self.outputs);
             let flight = &self.context.flight;
             let run = Run { upload, download, ..model.whole(evaluated, places, flight) };
             return self.context.replays.run(model.gpu(), &self.stream, &run);

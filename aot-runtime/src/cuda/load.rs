@@ -7,6 +7,7 @@ use aot_ir::{Arch, Dim};
 
 use super::Gpu;
 use super::driver::{Function, Module, version_text};
+use super::templates::Templates;
 use crate::artifact::{ImagesFile, WEIGHT_ALIGNMENT};
 use crate::fault::LAUNCH_BLOCKING;
 use crate::program::{BufferId, LaunchArg, Port, Program, Step, Target};
@@ -130,6 +131,23 @@ pub(super) fn functions(
         out.push(Function::new(&module, &kernel.entry, kernel.threads, kernel.shared)?);
     }
     Ok(out)
+}
+
+/// Checks that kernels take as many bytes of arguments as launches give them, where the driver tells.
+pub(super) fn check_parameters(templates: &Templates, functions: &[Function]) -> Result<()> {
+    for template in templates.all() {
+        let wanted = functions.get(template.id.kernel as usize).map(Function::parameter);
+        let given = template.argument_bytes();
+        match wanted {
+            None => return Err(Error::artifact("the program", "a kernel is missing")),
+            Some(Some(wanted)) if wanted.next_multiple_of(8) != given => {
+                let reason = format!("a kernel takes {wanted} bytes, not {given}");
+                return Err(Error::artifact("the kernel images", reason));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Buffers that a program's steps read or write.

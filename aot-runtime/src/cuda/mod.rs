@@ -7,6 +7,7 @@ mod empty_graph;
 mod evaluate;
 mod execution;
 mod flight;
+mod layout;
 mod load;
 mod model;
 mod peak;
@@ -15,8 +16,10 @@ mod replay;
 mod shared;
 mod sizes_table;
 mod started;
+mod templates;
 mod timer;
 mod upload;
+mod values;
 
 pub use driver::{DriverCounts, driver_counts};
 pub(crate) use driver::{Gpu, Stream};

@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::actions::Action;
 use super::context::{Context, Places};
 use super::driver::{Block, Function, Notice};
-use super::evaluate::{Evaluated, Layout, evaluate, most_sizes};
+use super::evaluate::{Evaluated, evaluate, most_sizes};
 use super::execution::Execution;
 use super::flight::{Flight, Names};
+use super::layout::{Layout, Placement};
 use super::load;
 use super::replay::Run;
 use super::sizes_table::SizesTable;
 use super::started::Started;
+use super::templates::Templates;
 use super::upload::upload;
 use super::{Gpu, Stream};
 use crate::artifact::{ImagesFile, UncheckedWeights};
@@ -36,6 +37,8 @@ pub(crate) struct CudaModel {
     program: Program,
     target: Target,
     functions: Vec<Function>,
+    /// The launches of runs.
+    templates: Arc<Templates>,
     resources: Resources,
     contexts: Pool<Context>,
     names: Arc<Names>,
@@ -61,13 +64,8 @@ impl Drop for Taken<'_> {
 
 /// Memory that lives as long as the model.
 #[derive(Debug)]
-pub(super) struct Resources {
-    /// Addresses of weights and of what was prepared from them.
-    pub(super) fixed: HashMap<BufferId, u64>,
-    /// Offsets in the zeroed scratch of each execution context.
-    pub(super) scratch: HashMap<BufferId, u64>,
-    /// Offsets in the arena, by plan.
-    pub(super) arenas: Vec<HashMap<BufferId, u64>>,
+struct Resources {
+    placement: Placement,
     scratch_bytes: usize,
     /// Bytes of what kernels read of sizes, at most.
     sizes: usize,
@@ -129,37 +127,45 @@ impl CudaModel {
         let mut fixed: HashMap<BufferId, u64> =
             address(&kept_block, &kept_places).into_iter().collect();
         fixed.extend(address(&passing_block, &passing_places));
-        let arenas = program.plans.iter().map(|p| p.offsets.iter().copied().collect()).collect();
-        let blocks = vec![kept_block];
+        let mut placement = Placement::new(&program, &fixed, &scratch);
+        let templates = |placement: &Placement, steps: &[Step]| {
+            let templates = Templates::new(&target, steps, |id| placement.place(id))?;
+            load::check_parameters(&templates, &functions)?;
+            Ok::<_, Error>(Arc::new(templates))
+        };
+        let prepare = {
+            let templates = templates(&placement, &program.prepare)?;
+            // Preparing depends on no sizes; any will do.
+            let atoms: Vec<i64> = program.symbols.iter().map(|(_, s)| s.lo).collect();
+            let layout = Layout::new(&program, &placement, &atoms);
+            evaluate(&layout, &templates, &program.prepare, &atoms)?
+        };
+        passing_places.keys().for_each(|id| placement.remove(*id));
+        let templates = templates(&placement, &program.steps)?;
         let greatest: Vec<i64> = program.symbols.iter().map(|(_, s)| s.hi).collect();
-        let sizes = most_sizes(&target, &program.steps, &greatest);
-        let mut model = Self {
+        let sizes = most_sizes(&templates, &program.steps, &greatest);
+        let blocks = vec![kept_block];
+        let model = Self {
             gpu: gpu.clone(),
             target,
             functions,
-            resources: Resources { fixed, scratch, arenas, scratch_bytes, sizes, blocks },
+            templates,
+            resources: Resources { placement, scratch_bytes, sizes, blocks },
             contexts: Pool::new(MOST_CONTEXTS),
             uploaded,
             program,
             names,
             blocking,
         };
-        // Preparing depends on no sizes; any will do.
-        let atoms: Vec<i64> = model.program.symbols.iter().map(|(_, s)| s.lo).collect();
-        let layout = Layout::new(&model.program, &model.resources, &atoms);
-        let prepare = model.evaluate(&layout, &model.program.prepare, &atoms)?;
         let mut context = model.contexts.take(|| model.new_context())?;
         context.stream.synchronize()?;
         let stream = context.stream.clone();
         context.sizes.put(&stream, &prepare)?;
-        let places = context.places(&[], &[]);
+        let places = context.places(&[], &[], &[]);
         model.whole(&prepare, places, &context.flight).submit(&context.stream)?;
         context.stream.synchronize()?;
         context.flight.over();
         model.give_back(context);
-        for id in passing_places.keys() {
-            model.resources.fixed.remove(id);
-        }
         drop(passing_block);
         Ok(model)
     }
@@ -194,16 +200,14 @@ impl CudaModel {
         MemoryUse { weights, contexts, idle, context }
     }
 
-    /// The steps at these sizes, checked.
+    /// The steps at these sizes.
     pub(super) fn evaluate(
         &self,
         layout: &Layout<'_>,
         steps: &[Step],
         atoms: &[i64],
     ) -> Result<Evaluated> {
-        let evaluated = evaluate(layout, &self.target, steps, atoms)?;
-        self.check_parameters(&evaluated)?;
-        Ok(evaluated)
+        evaluate(layout, &self.templates, steps, atoms)
     }
 
     pub(super) fn program(&self) -> &Program {
@@ -212,25 +216,6 @@ impl CudaModel {
 
     pub(super) fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
-    }
-
-    /// Checks that kernels take as many bytes of arguments as they are given, where the driver
-    /// tells.
-    fn check_parameters(&self, evaluated: &Evaluated) -> Result<()> {
-        for action in &evaluated.actions {
-            let Action::Launch { function, words, .. } = action else { continue };
-            let wanted = self.functions.get(*function).map(Function::parameter);
-            let given = words.len() * 8;
-            match wanted {
-                None => return Err(Error::artifact("the program", "a kernel is missing")),
-                Some(Some(wanted)) if wanted.next_multiple_of(8) != given => {
-                    let reason = format!("a kernel takes {wanted} bytes, not {given}");
-                    return Err(Error::artifact("the kernel images", reason));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     fn new_context(&self) -> Result<Context> {
@@ -358,7 +343,7 @@ impl CudaModel {
         stream: &Arc<Stream>,
         work: impl FnOnce(&mut Execution<'_>) -> Result<T>,
     ) -> Result<(T, Context)> {
-        let layout = Layout::new(&self.program, &self.resources, sizes.atoms());
+        let layout = Layout::new(&self.program, &self.resources.placement, sizes.atoms());
         let mut execution =
             Execution::new(self, signature, sizes, layout, &mut context, stream.clone());
         match work(&mut execution) {

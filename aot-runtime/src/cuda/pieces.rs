@@ -87,7 +87,7 @@ impl Execution<'_> {
 
     pub(super) fn submit(&mut self, evaluated: &Evaluated, upload: Option<Transfer>) -> Result<()> {
         self.context.sizes.put(&self.stream, evaluated)?;
-        let places = self.context.places(&self.inputs, &self.outputs);
+        let places = self.context.places(self.layout.offsets(), &self.inputs, &self.outputs);
         let flight = &self.context.flight;
         let run = Run { upload, ..self.model.whole(evaluated, places, flight) };
         match &mut self.timer {
@@ -173,7 +173,8 @@ impl Execution<'_> {
     /// Where a buffer begins.
     fn address(&self, buffer: BufferId) -> Result<u64> {
         let place = self.layout.place(buffer)?;
-        Ok(self.context.places(&self.inputs, &self.outputs).address(place))
+        let offsets = self.layout.offsets();
+        Ok(self.context.places(offsets, &self.inputs, &self.outputs).address(place))
     }
 }
 

@@ -53,23 +53,21 @@ impl Run<'_> {
         if let Some(upload) = self.upload {
             give(&Work::Copy(upload), none)?;
         }
-        let mut patched: Vec<u64> = Vec::new();
+        let mut arguments: Vec<u64> = Vec::new();
         for action in &self.evaluated.actions {
             match action {
-                Action::Launch { launch, function, blocks, words, patches } => {
-                    let piece = Piece::Launch { launch: *launch, function: *function };
-                    patched.clear();
-                    patched.extend_from_slice(words);
-                    for (word, place) in patches {
-                        patched[*word] = patched[*word].wrapping_add(self.places.address(*place));
-                    }
-                    let function = &self.functions[*function];
+                Action::Launch { template, blocks, sizes, early } => {
+                    let template = &self.evaluated.templates.all()[*template];
+                    let (launch, function) = (template.id.step, template.id.kernel as usize);
+                    let piece = Piece::Launch { launch, function };
+                    template.arguments(&self.places, *sizes, *early, &mut arguments);
+                    let function = &self.functions[function];
                     let (blocks, more) = match *blocks {
                         Blocks::Exactly(n) => (n, false),
                         Blocks::AtLeast(n) => (n, true),
                     };
                     let freedom = Freedom { more, waits: self.waits, piece: Some(piece) };
-                    give(&Work::Launch { function, blocks, arguments: &patched }, freedom)?;
+                    give(&Work::Launch { function, blocks, arguments: &arguments }, freedom)?;
                 }
                 Action::Copy { from, to, bytes } => {
                     let (from, to) = (self.places.address(*from), self.places.address(*to));

@@ -258,6 +258,13 @@ impl Program {
                 return Err(format!("a memory plan has no place for buffer {i}"));
             }
         }
+        if let Some(last) = self.plans.last() {
+            let mut bounds = last.bounds.iter().zip(self.symbols.iter());
+            if let Some((_, (_, symbol))) = bounds.find(|(bound, (_, symbol))| **bound < symbol.hi)
+            {
+                return Err(format!("no memory plan holds all sizes of `{}`", symbol.name));
+            }
+        }
         Ok(())
     }
 
@@ -363,6 +370,18 @@ mod tests {
             p.steps.reverse();
         };
         says(&shorter, "the length of buffer 1 has a size that nothing gave before");
+    }
+
+    #[test]
+    fn the_last_memory_plan_holds_all_sizes() {
+        let check = |bounds: &[i64]| {
+            let mut program = program();
+            let plan = |bound: &i64| MemoryPlan { bounds: vec![*bound], offsets: vec![], total: 0 };
+            program.plans = bounds.iter().map(plan).collect();
+            program.check()
+        };
+        assert_eq!((check(&[4, 9]), check(&[10])), (Ok(()), Ok(())));
+        assert_eq!(check(&[9, 8]), Err("no memory plan holds all sizes of `n`".to_owned()));
     }
 
     #[test]
