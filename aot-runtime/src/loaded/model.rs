@@ -190,21 +190,17 @@ impl Loaded {
     fn bind_kept(&self, state: &State, inputs: &[InputRef<'_>]) -> Result<Arc<Sizes>> {
         let signature = self.signature();
         let shapes = state.shapes(signature, inputs)?;
-        let mut others = inputs.iter();
-        let all: Vec<InputRef<'_>> = signature
-            .inputs
-            .iter()
-            .zip(&shapes)
-            .enumerate()
-            .map(|(i, (port, shape))| match signature.is_kept(i) {
-                true => InputRef { dtype: port.dtype, shape, data: InputData::Host(&[]) },
-                false => others.next().copied().unwrap_or(InputRef {
-                    dtype: port.dtype,
-                    shape,
-                    data: InputData::Host(&[]),
-                }),
-            })
-            .collect();
+        let (mut kept, mut others) = (shapes.iter(), inputs.iter());
+        let all = signature.inputs.iter().enumerate().filter_map(|(i, port)| {
+            match signature.is_kept(i) {
+                true => {
+                    let (dtype, data) = (port.dtype, InputData::Host(&[]));
+                    kept.next().map(|shape| InputRef { dtype, shape, data })
+                }
+                false => others.next().copied(),
+            }
+        });
+        let all: Vec<InputRef<'_>> = all.collect();
         self.bind_all(&all)
     }
 

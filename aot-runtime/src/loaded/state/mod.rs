@@ -3,6 +3,8 @@
 mod layout;
 mod saved;
 
+use std::borrow::Cow;
+
 use super::{Signature, Sizes};
 use crate::device::Memory;
 use crate::ports::{InputData, InputRef, OutputRef};
@@ -32,22 +34,16 @@ struct Made {
 }
 
 impl State {
-    /// The shapes of all inputs: those of state among those of the caller's.
+    /// The shapes of what a run with these other inputs finds, in order.
     pub(super) fn shapes(
         &self,
         signature: &Signature,
         inputs: &[InputRef<'_>],
-    ) -> Result<Vec<Vec<usize>>> {
-        let kept = match &self.kept {
-            Some(kept) => kept.iter().map(|kept| kept.shape.clone()).collect(),
-            None => signature.first_shapes(inputs)?,
-        };
-        let (mut kept, mut others) = (kept.into_iter(), inputs.iter());
-        let shapes = (0..signature.inputs.len()).map(|i| match signature.is_kept(i) {
-            true => kept.next().unwrap_or_default(),
-            false => others.next().map(|input| input.shape.to_vec()).unwrap_or_default(),
-        });
-        Ok(shapes.collect())
+    ) -> Result<Vec<Cow<'_, [usize]>>> {
+        Ok(match &self.kept {
+            Some(kept) => kept.iter().map(|kept| Cow::Borrowed(&*kept.shape)).collect(),
+            None => signature.first_shapes(inputs)?.into_iter().map(Cow::Owned).collect(),
+        })
     }
 
     /// Does a run of these sizes with what is kept among the caller's tensors, and keeps what it makes. After a run
@@ -114,10 +110,10 @@ impl State {
             }
         }
         run(&all_inputs, &mut all_outputs)?;
-        let shapes: Vec<Vec<usize>> = all_outputs.iter().map(|o| o.shape().to_vec()).collect();
+        let theirs = all_outputs.iter().enumerate().filter(|(j, _)| !signature.is_made(*j));
+        let shapes: Vec<Vec<usize>> = theirs.map(|(_, output)| output.shape().to_vec()).collect();
         drop(all_outputs);
-        let theirs = shapes.into_iter().enumerate().filter(|(j, _)| !signature.is_made(*j));
-        for (output, (_, shape)) in outputs.iter_mut().zip(theirs) {
+        for (output, shape) in outputs.iter_mut().zip(shapes) {
             output.set_shape(shape);
         }
         let states = signature.state.iter().zip(kept.iter_mut());
