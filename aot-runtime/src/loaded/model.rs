@@ -178,16 +178,16 @@ impl Loaded {
     /// # Errors
     /// When an input does not fit the model.
     pub fn bind(&self, inputs: &[InputRef<'_>]) -> Result<Arc<Sizes>> {
-        if self.takes_all(inputs.len())? {
-            return self.bind_all(inputs);
-        }
-        match &self.state {
-            Some(_) => self.bind_kept(&*self.kept()?, inputs),
-            None => self.bind_kept(&State::default(), inputs),
-        }
+        let atoms = match (self.takes_all(inputs.len())?, &self.state) {
+            (true, _) => self.signature().atoms(inputs)?,
+            (false, Some(_)) => self.atoms_after(&*self.kept()?, inputs)?,
+            (false, None) => self.atoms_after(&State::default(), inputs)?,
+        };
+        self.model.recent.get(atoms, |atoms| self.signature().sizes(atoms))
     }
 
-    fn bind_kept(&self, state: &State, inputs: &[InputRef<'_>]) -> Result<Arc<Sizes>> {
+    /// The atoms of all symbols in a run that finds this state and has these other inputs.
+    fn atoms_after(&self, state: &State, inputs: &[InputRef<'_>]) -> Result<Vec<i64>> {
         let signature = self.signature();
         let shapes = state.shapes(signature, inputs)?;
         let (mut kept, mut others) = (shapes.iter(), inputs.iter());
@@ -201,12 +201,7 @@ impl Loaded {
             }
         });
         let all: Vec<InputRef<'_>> = all.collect();
-        self.bind_all(&all)
-    }
-
-    fn bind_all(&self, inputs: &[InputRef<'_>]) -> Result<Arc<Sizes>> {
-        let atoms = self.signature().atoms(inputs)?;
-        self.model.recent.get(atoms, |atoms| self.signature().sizes(atoms))
+        signature.atoms(&all)
     }
 
     /// Whether as many inputs as these are all of the model's, and not those alone that it does not keep.
@@ -273,7 +268,7 @@ impl Loaded {
         let mut initial = State::default();
         let state = kept.as_deref_mut().unwrap_or(&mut initial);
         // Sizes that were found before another run changed the state would be those of other memory.
-        if self.bind_kept(state, inputs)?.atoms() != sizes.atoms() {
+        if self.atoms_after(state, inputs)? != sizes.atoms() {
             return Err(Error::StateChanged);
         }
         state.run((signature, self.device(), sizes), inputs, outputs, run)

@@ -92,7 +92,7 @@ impl Signature {
 
     /// Whether a tensor of the callers' is among the inputs that runs take from the run before.
     pub(super) fn is_kept(&self, input: usize) -> bool {
-        self.state.iter().any(|state| state.input as usize == input)
+        self.state.binary_search_by_key(&input, |state| state.input as usize).is_ok()
     }
 
     /// Whether an output is among those that the next run takes.

@@ -84,34 +84,39 @@ impl State {
             };
             made.push(Made { shape, memory });
         }
-        let mut others = inputs.iter();
+        let (mut states, mut others) =
+            (signature.state.iter().zip(&*kept).peekable(), inputs.iter());
         let mut all_inputs = Vec::with_capacity(signature.inputs.len());
         for (i, port) in signature.inputs.iter().enumerate() {
-            let state = signature.state.iter().position(|s| s.input as usize == i);
-            match state {
-                Some(k) => all_inputs.push(InputRef {
-                    dtype: port.dtype,
-                    shape: &kept[k].shape,
-                    data: InputData::Device(&kept[k].memory),
-                }),
+            match states.next_if(|(state, _)| state.input as usize == i) {
+                Some((_, Kept { shape, memory, .. })) => {
+                    let data = InputData::Device(memory);
+                    all_inputs.push(InputRef { dtype: port.dtype, shape, data });
+                }
                 None => all_inputs.extend(others.next().copied()),
             }
         }
-        let mut slots: Vec<Option<&mut Made>> = made.iter_mut().map(Some).collect();
+        let mut slots: Vec<Option<&mut Made>> = signature.outputs.iter().map(|_| None).collect();
+        for (state, made) in signature.state.iter().zip(&mut made) {
+            slots[state.output as usize] = Some(made);
+        }
         let mut others = outputs.iter_mut();
+        let mut theirs = Vec::with_capacity(others.len());
         let mut all_outputs = Vec::with_capacity(signature.outputs.len());
-        for (j, port) in signature.outputs.iter().enumerate() {
-            let state = signature.state.iter().position(|s| s.output as usize == j);
-            match state.and_then(|k| slots[k].take()) {
+        for (port, slot) in signature.outputs.iter().zip(slots) {
+            match slot {
                 Some(Made { shape, memory }) => {
                     all_outputs.push(OutputRef::device(port.dtype, memory, shape));
                 }
-                None => all_outputs.extend(others.next().map(OutputRef::reborrow)),
+                None => {
+                    theirs.push(all_outputs.len());
+                    all_outputs.extend(others.next().map(OutputRef::reborrow));
+                }
             }
         }
         run(&all_inputs, &mut all_outputs)?;
-        let theirs = all_outputs.iter().enumerate().filter(|(j, _)| !signature.is_made(*j));
-        let shapes: Vec<Vec<usize>> = theirs.map(|(_, output)| output.shape().to_vec()).collect();
+        let theirs = theirs.iter().filter_map(|j| all_outputs.get(*j));
+        let shapes: Vec<Vec<usize>> = theirs.map(|output| output.shape().to_vec()).collect();
         drop(all_outputs);
         for (output, shape) in outputs.iter_mut().zip(shapes) {
             output.set_shape(shape);
