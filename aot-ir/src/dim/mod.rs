@@ -7,6 +7,7 @@ mod eval;
 mod expr;
 mod interval;
 mod parse;
+mod period;
 mod prove;
 mod reach;
 mod scope;
