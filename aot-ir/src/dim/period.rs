@@ -17,6 +17,15 @@ impl Dim {
         common(factors.map(|atom| atom_period(atom, symbol, most)), most)
     }
 
+    /// A [period](Self::period) of all dims.
+    pub fn common_period<'d>(
+        dims: impl IntoIterator<Item = &'d Self>,
+        symbol: SymId,
+        most: i64,
+    ) -> Option<i64> {
+        common(dims.into_iter().map(|dim| dim.period(symbol, most)), most)
+    }
+
     /// Whether it is a sum of products of constants with the symbol itself or with what does not depend on it.
     fn is_affine_in(&self, symbol: SymId) -> bool {
         self.terms().iter().all(|term| {

@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::checksum::checksum;
 
 const MAGIC: [u8; 8] = *b"\x89AOT\r\n\x1a\n";
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 const HEADER: usize = 32;
 const ENTRY: usize = 72;
 const ALIGNMENT: usize = 64;
@@ -336,7 +336,7 @@ mod tests {
         newer[8] = 9;
         assert_eq!(
             read_all(&newer).unwrap_err().to_string(),
-            "has format version 9, but this aot-runtime reads 7"
+            "has format version 9, but this aot-runtime reads 8"
         );
     }
 

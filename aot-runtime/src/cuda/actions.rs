@@ -1,12 +1,13 @@
 //! What is put into a stream, with everything known but addresses that change from call to call.
 
+use super::context::Places;
 use super::templates::{Size, Template, Told};
 use super::values::Values;
 use crate::program::BufferId;
 use crate::{Error, Result};
 
 /// One thing to put into a stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// A kernel launch, which does nothing if there are no blocks.
     Launch {
@@ -20,6 +21,92 @@ pub(super) enum Action {
     },
     /// A copy of this many bytes.
     Copy { from: Where, to: Where, bytes: usize },
+    /// A launch of the kernel that decides on the GPU what data decide.
+    Control(Control),
+}
+
+/// What [`Target::loop_control`](crate::program::Target::loop_control) is to do. Places in what kernels read of sizes are
+/// bytes from its beginning on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Control {
+    pub(super) mode: Mode,
+    /// Of a loop: one byte that says whether it goes on.
+    pub(super) condition: Option<Where>,
+    /// How many iterations a loop has at most, or the size that chooses a row.
+    pub(super) value: Value,
+    /// Of a loop: how many iterations were made.
+    pub(super) progress: u64,
+    /// Rows of sizes, one after the other.
+    pub(super) rows: u64,
+    /// Where kernels read theirs.
+    pub(super) sizes: u64,
+    /// Units of 16 bytes in a row.
+    pub(super) vectors: u32,
+    /// Rows, after which they begin anew.
+    pub(super) period: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// A loop, whose body are the actions up to its end, has its first iteration.
+    #[default]
+    Begin,
+    /// It has another iteration.
+    End,
+    /// The actions after this have the sizes of a row.
+    Choose,
+}
+
+/// Where 64 bits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Among what kernels read of sizes.
+    Sizes(u64),
+    Buffer(Where),
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Self::Sizes(0)
+    }
+}
+
+/// Bytes of its argument structure.
+pub(super) const CONTROL_BYTES: usize = 64;
+
+impl Control {
+    /// What it is with its sizes so many bytes later.
+    pub(super) fn moved(self, by: u64) -> Self {
+        let value = match self.value {
+            Value::Sizes(at) => Value::Sizes(at + by),
+            buffer @ Value::Buffer(_) => buffer,
+        };
+        let (progress, rows, sizes) = (self.progress + by, self.rows + by, self.sizes + by);
+        Self { value, progress, rows, sizes, ..self }
+    }
+
+    /// The argument structure in 8-byte words. The first one, the loop's handle, is 0.
+    pub(super) fn arguments(&self, places: &Places<'_>) -> [u64; CONTROL_BYTES / 8] {
+        let value = match self.value {
+            Value::Sizes(at) => places.sizes + at,
+            Value::Buffer(place) => places.address(place),
+        };
+        let mode = match self.mode {
+            Mode::Begin => 0,
+            Mode::End => 1,
+            Mode::Choose => 2,
+        };
+        [
+            0,
+            self.condition.map_or(0, |place| places.address(place)),
+            value,
+            places.sizes + self.progress,
+            places.sizes + self.rows,
+            places.sizes + self.sizes,
+            u64::from(self.vectors) | u64::from(self.period) << 32,
+            mode,
+        ]
+    }
 }
 
 /// How many blocks a launch has.
@@ -66,6 +153,12 @@ impl Actions {
     pub(super) fn copy(&mut self, copy: Action) {
         self.told = None;
         self.actions.push(copy);
+    }
+
+    /// Adds a launch of the kernel that decides.
+    pub(super) fn control(&mut self, control: Control) {
+        self.told = None;
+        self.actions.push(Action::Control(control));
     }
 
     /// Adds a launch of the template with this index.
@@ -130,7 +223,6 @@ impl Actions {
 
 #[cfg(test)]
 mod tests {
-    use super::super::context::Places;
     use super::super::templates::Templates;
     use super::*;
     use crate::program::{Launch, LaunchArg, LaunchSize, Step, Target};
@@ -154,6 +246,7 @@ mod tests {
             ptx: false,
             kernels: Vec::new(),
             launches: launches.into_iter().map(|launch| vec![launch]).collect(),
+            loop_control: None,
         };
         let place = |id: BufferId| {
             Ok(if id.0 == 0 { Where::Fixed(0x1000) } else { Where::Arena(BufferId(1)) })

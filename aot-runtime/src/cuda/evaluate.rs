@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::actions::{Action, Actions};
+use super::actions::{Action, Actions, Value};
 use super::flight::LaunchId;
 use super::layout::Layout;
+use super::on_device::OnDevice;
+use super::rows::{Decided, HEADER, PROGRESS};
 use super::templates::Templates;
 use super::values::Values;
 use crate::program::Step;
@@ -27,10 +29,12 @@ pub(crate) struct Evaluated {
     pub(super) sizes: Vec<u8>,
     /// Whether there are more or fewer actions at other sizes.
     pub(super) varies: bool,
+    /// Whether the GPU decides something, for which they have to be a graph.
+    pub(super) decides: bool,
 }
 
 /// Loops that come to more launches than this are evaluated iteration by iteration.
-const MOST_LAUNCHES: i64 = 4096;
+pub(super) const MOST_LAUNCHES: i64 = 4096;
 
 /// Whether a step can be evaluated as a whole at sizes given by the symbols' atoms.
 pub(super) fn is_whole(step: &Step, atoms: &[i64]) -> bool {
@@ -49,75 +53,164 @@ fn launches(step: &Step, atoms: &[i64]) -> Option<i64> {
     }
 }
 
-/// Bytes of what kernels of some steps read of sizes, at most: atoms are the greatest.
-pub(super) fn most_sizes(templates: &Templates, steps: &[Step], greatest: &[i64]) -> usize {
-    let each = steps.iter().map(|step| match step {
-        Step::Launch(n) => templates.variants(*n).iter().map(|t| t.room).max().unwrap_or(0),
-        Step::Loop(repeated) => {
-            let inside: i64 = repeated.body.iter().filter_map(|s| launches(s, greatest)).sum();
-            let turns = repeated.count.eval(greatest).unwrap_or(i64::MAX);
-            let turns = turns.clamp(1, (MOST_LAUNCHES / inside.max(1)).max(1)) as usize;
-            most_sizes(templates, &repeated.body, greatest).saturating_mul(turns)
-        }
-        Step::Copy { .. } | Step::ReadBack { .. } | Step::Host(_) => 0,
-    });
-    each.fold(0, usize::saturating_add)
+/// How many actions steps come to where the GPU decides what data decide, if that can be told.
+pub(super) fn actions(steps: &[Step], atoms: &[i64], device: &OnDevice) -> Option<i64> {
+    steps.iter().try_fold(0i64, |sum, step| {
+        let own = match step {
+            Step::Loop(repeated) => {
+                let each = actions(&repeated.body, atoms, device)?;
+                match device.rows(repeated.iteration) {
+                    Some(_) => each.checked_add(2)?,
+                    None => repeated.count.eval(atoms).ok()?.max(0).checked_mul(each)?,
+                }
+            }
+            _ => 1,
+        };
+        sum.checked_add(own)
+    })
 }
 
-/// Evaluates launches and copies at sizes given by the symbols' atoms; `templates` are of these steps.
-pub(super) fn evaluate(
-    layout: &Layout<'_>,
-    templates: &Arc<Templates>,
+/// Bytes of what kernels of some steps read of sizes, at most: atoms are the greatest.
+pub(super) fn most_sizes(
+    templates: &Templates,
     steps: &[Step],
-    atoms: &[i64],
-) -> Result<Evaluated> {
+    greatest: &[i64],
+    device: Option<&OnDevice>,
+) -> usize {
+    let of = |steps: &[Step]| most_sizes(templates, steps, greatest, device);
+    // A row that kernels read, and those that are brought there.
+    let rows = |each: usize, rows: i64| each.saturating_mul(rows.saturating_add(1) as usize);
+    let mut sum = 0usize;
+    for (i, step) in steps.iter().enumerate() {
+        let chosen = match step {
+            Step::Launch(n) => {
+                let variants = templates.variants(*n).iter();
+                sum = sum.saturating_add(variants.map(|t| t.room).max().unwrap_or(0));
+                None
+            }
+            Step::Loop(repeated) => {
+                let each = of(&repeated.body);
+                let own = device.and_then(|device| device.rows(repeated.iteration));
+                sum = sum.saturating_add(match own {
+                    Some(own) => rows(each, own).saturating_add(HEADER),
+                    // Evaluated iteration by iteration.
+                    None if !step.is_foreseen() && device.is_none() => each,
+                    None => {
+                        let inside = repeated.body.iter().filter_map(|s| launches(s, greatest));
+                        let turns = repeated.count.eval(greatest).unwrap_or(i64::MAX);
+                        let most = (MOST_LAUNCHES / inside.sum::<i64>().max(1)).max(1);
+                        each.saturating_mul(turns.clamp(1, most) as usize)
+                    }
+                });
+                repeated.turns
+            }
+            Step::ReadBack { symbol, .. } => Some(*symbol),
+            Step::Copy { .. } | Step::Host(_) => None,
+        };
+        if let Some((device, symbol)) = device.zip(chosen)
+            && let Some(choices) = device.choices(symbol)
+        {
+            return sum.saturating_add(rows(of(&steps[i + 1..]), choices));
+        }
+    }
+    sum
+}
+
+/// How steps are evaluated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How<'a> {
+    pub(super) layout: Layout<'a>,
+    /// Of the steps.
+    pub(super) templates: &'a Arc<Templates>,
+    /// What the GPU decides.
+    pub(super) device: Option<&'a OnDevice>,
+    /// Data mean nothing.
+    pub(super) rehearsed: bool,
+}
+
+/// Evaluates launches and copies at sizes given by the symbols' atoms.
+pub(super) fn evaluate(how: How<'_>, steps: &[Step], atoms: &[i64]) -> Result<Evaluated> {
+    let How { layout, templates, device, rehearsed } = how;
     let mut actions = Actions::default();
-    add_actions(layout, templates, steps, &mut templates.values(atoms), &mut actions)?;
+    let decided = Decided::new();
+    let mut evaluation = Evaluation { layout, templates, device, rehearsed, decided };
+    evaluation.add(steps, &mut templates.values(atoms), &mut actions)?;
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let varies = steps.iter().any(|step| matches!(step, Step::Loop(_)));
     let Actions { actions, sizes, .. } = actions;
+    let decides = actions.iter().any(|action| matches!(action, Action::Control(_)));
     let launches = actions.iter().filter_map(|action| match action {
         Action::Launch { template, .. } => Some(templates.all()[*template].id),
-        Action::Copy { .. } => None,
+        Action::Copy { .. } | Action::Control(_) => None,
     });
     let launches = launches.collect();
     let (steps, templates) = (steps.len(), templates.clone());
-    Ok(Evaluated { id, steps, templates, actions, launches, sizes, varies })
+    Ok(Evaluated { id, steps, templates, actions, launches, sizes, varies, decides })
 }
 
-/// Adds what steps come to at the sizes that `values` are of.
-fn add_actions(
-    layout: &Layout<'_>,
-    templates: &Templates,
-    steps: &[Step],
-    values: &mut Values<'_>,
-    actions: &mut Actions,
-) -> Result<()> {
-    for step in steps {
-        match step {
-            Step::Launch(n) => {
-                let chosen = templates.choose(*n, values)?;
-                actions.launch(chosen, &templates.all()[chosen], values)?;
-            }
-            Step::Copy { from, to } => {
-                let bytes = layout.bytes(*from, values.atoms())?;
-                let (from, to) = (layout.place(*from)?, layout.place(*to)?);
-                actions.copy(Action::Copy { from, to, bytes });
-            }
-            Step::Loop(repeated) if is_whole(step, values.atoms()) => {
-                let mut values = values.clone();
-                for at in 0..repeated.count.eval(values.atoms())? {
-                    values.set(repeated.iteration, at);
-                    add_actions(layout, templates, &repeated.body, &mut values, actions)?;
+/// Steps on the way to actions.
+#[derive(Debug)]
+pub(super) struct Evaluation<'a> {
+    pub(super) layout: Layout<'a>,
+    templates: &'a Templates,
+    device: Option<&'a OnDevice>,
+    pub(super) rehearsed: bool,
+    /// Symbols that have a size on the GPU only.
+    pub(super) decided: Decided,
+}
+
+impl Evaluation<'_> {
+    /// Adds what steps come to at the sizes that `values` are of.
+    pub(super) fn add(
+        &mut self,
+        steps: &[Step],
+        values: &mut Values<'_>,
+        actions: &mut Actions,
+    ) -> Result<()> {
+        let device = self.device;
+        let choices = |symbol| device.and_then(|device| device.choices(symbol));
+        for (i, step) in steps.iter().enumerate() {
+            let rest = &steps[i + 1..];
+            match step {
+                Step::Launch(n) => {
+                    let chosen = self.templates.choose(*n, values)?;
+                    actions.launch(chosen, &self.templates.all()[chosen], values)?;
+                }
+                Step::Copy { from, to } => {
+                    let bytes = self.layout.bytes(*from, values.atoms())?;
+                    let (from, to) = (self.layout.place(*from)?, self.layout.place(*to)?);
+                    actions.copy(Action::Copy { from, to, bytes });
+                }
+                Step::Loop(repeated)
+                    if let Some(rows) = device.and_then(|d| d.rows(repeated.iteration)) =>
+                {
+                    let header = self.add_loop(repeated, rows, values, actions)?;
+                    if let Some(turns) = repeated.turns
+                        && let Some(choices) = choices(turns)
+                    {
+                        let made = Value::Sizes(header + PROGRESS as u64);
+                        return self.add_chosen((turns, choices), made, rest, values, actions);
+                    }
+                }
+                Step::Loop(repeated) if device.is_some() || is_whole(step, values.atoms()) => {
+                    let mut values = values.clone();
+                    for at in 0..repeated.count.eval(values.atoms())? {
+                        values.set(repeated.iteration, at);
+                        self.add(&repeated.body, &mut values, actions)?;
+                    }
+                }
+                Step::ReadBack { symbol, buffer, .. } if let Some(choices) = choices(*symbol) => {
+                    let value = Value::Buffer(self.layout.place(*buffer)?);
+                    return self.add_chosen((*symbol, choices), value, rest, values, actions);
+                }
+                Step::ReadBack { .. } | Step::Host(_) | Step::Loop(_) => {
+                    return Err(Error::artifact("the program", "a run waits where none can"));
                 }
             }
-            Step::ReadBack { .. } | Step::Host(_) | Step::Loop(_) => {
-                return Err(Error::artifact("the program", "a run waits where none can"));
-            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::super::actions::{Action, Blocks};
 use super::super::context::Places;
 use super::super::layout::{Layout, Placement};
 use super::super::templates::Templates;
-use super::{Evaluated, evaluate, most_sizes};
+use super::{Evaluated, How, evaluate, most_sizes};
 use crate::program::{
     Buffer, BufferId, Launch, LaunchArg, LaunchSize, Loop, MemoryPlan, Place, Program, Step, Target,
 };
@@ -157,6 +157,7 @@ impl Random {
                 ptx: false,
                 kernels: Vec::new(),
                 launches,
+                loop_control: None,
             }],
             origins: Vec::new(),
             work: Vec::new(),
@@ -319,6 +320,7 @@ fn seen(evaluated: &Evaluated, offsets: &[u64]) -> Vec<Seen> {
         Action::Copy { from, to, bytes } => {
             Seen::Copy { from: places.address(*from), to: places.address(*to), bytes: *bytes }
         }
+        Action::Control(control) => panic!("{control:?}"),
     });
     seen.collect()
 }
@@ -337,11 +339,12 @@ fn evaluation_does_what_programs_say() {
         let place = |id| placement.place(id);
         let templates = Templates::new(&program.targets[0], &program.steps, place).unwrap();
         let templates = Arc::new(templates);
-        let most = most_sizes(&templates, &program.steps, &[9, 3, 3]);
+        let most = most_sizes(&templates, &program.steps, &[9, 3, 3], None);
         for n in 0..=9 {
             let atoms = [n, 3, 3];
             let layout = Layout::new(&program, &placement, &atoms);
-            let found = evaluate(&layout, &templates, &program.steps, &atoms);
+            let how = How { layout, templates: &templates, device: None, rehearsed: false };
+            let found = evaluate(how, &program.steps, &atoms);
             match (found, defined(&program, &atoms)) {
                 (Ok(found), Ok(defined)) => {
                     assert_eq!(seen(&found, layout.offsets()), defined, "{program:?} at {n}");
@@ -381,7 +384,9 @@ fn variants_that_are_not_chosen_need_no_values() {
     let sizes = |program: &Program, n| {
         let templates = Templates::new(&program.targets[0], &program.steps, place).unwrap();
         let layout = Layout::new(program, &placement, &[n, 3, 3]);
-        let evaluated = evaluate(&layout, &Arc::new(templates), &program.steps, &[n, 3, 3]);
+        let templates = &Arc::new(templates);
+        let how = How { layout, templates, device: None, rehearsed: false };
+        let evaluated = evaluate(how, &program.steps, &[n, 3, 3]);
         evaluated.map(|evaluated| evaluated.sizes[0]).map_err(|error| error.to_string())
     };
     assert_eq!((sizes(&program, 0), sizes(&program, 2)), (Ok(5), Ok(1)));

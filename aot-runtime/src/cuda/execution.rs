@@ -4,7 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::context::Context;
+use super::driver::Transfer;
+use super::evaluate::{Evaluated, How, evaluate};
 use super::layout::Layout;
+use super::on_device::OnDevice;
 use super::pieces::whole_steps;
 use super::replay::Run;
 use super::timer::Timer;
@@ -13,6 +16,7 @@ use crate::device::Memory;
 use crate::loaded::{Known, Signature, Sizes};
 use crate::ports::{InputData, InputRef, OutputData, OutputRef};
 use crate::profile::Span;
+use crate::program::Step;
 use crate::{Error, Result};
 
 /// A run that is going on.
@@ -233,25 +237,24 @@ impl<'r> Execution<'r> {
     /// Launches everything, waiting where a size is read.
     fn steps(&mut self, outputs: &mut [OutputRef<'_>], staging: &Staging) -> Result<()> {
         let model = self.model;
+        let device = model.on_device(self.sizes.atoms());
+        if let Some(device) = device.filter(|_| self.timer.is_none()) {
+            return self.all_at_once(device, staging);
+        }
         let all = model.program().steps.as_slice();
         let evaluated = match self.sizes.launches.get() {
             Some(evaluated) => evaluated,
             None => {
                 let (first, _) = whole_steps(all, self.sizes.atoms());
-                let evaluated = model.evaluate(&self.layout, first, self.sizes.atoms())?;
+                let evaluated = self.evaluate(first, None)?;
                 self.sizes.launches.get_or_init(|| evaluated)
             }
         };
         let rest = &all[evaluated.steps..];
-        let upload = self.context.upload(staging.inputs.clone());
         if rest.is_empty() && self.timer.is_none() {
-            let download = self.context.download(staging.outputs.clone());
-            self.context.sizes.put(&self.stream, evaluated)?;
-            let places = self.context.places(self.layout.offsets(), &self.inputs, &self.outputs);
-            let flight = &self.context.flight;
-            let run = Run { upload, download, ..model.whole(evaluated, places, flight) };
-            return self.context.replays.run(model.gpu(), &self.stream, &run);
+            return self.replay(evaluated, staging);
         }
+        let upload = self.context.upload(staging.inputs.clone());
         self.submit(evaluated, upload)?;
         self.sequence(rest, outputs, staging)?;
         if let Some(download) = self.context.download(staging.outputs.clone()) {
@@ -266,6 +269,52 @@ impl<'r> Execution<'r> {
             }
         }
         Ok(())
+    }
+
+    /// Launches everything as one graph, in which the GPU decides what data decide.
+    fn all_at_once(&mut self, device: &OnDevice, staging: &Staging) -> Result<()> {
+        let steps = &self.model.program().steps;
+        if self.rehearsed {
+            let evaluated = self.evaluate(steps, Some(device))?;
+            return self.replay(&evaluated, staging);
+        }
+        let decided = match self.sizes.decided.get() {
+            Some(decided) => decided,
+            None => {
+                let evaluated = self.evaluate(steps, Some(device))?;
+                self.sizes.decided.get_or_init(|| evaluated)
+            }
+        };
+        self.replay(decided, staging)
+    }
+
+    /// Launches a run of which the host learns nothing on the way.
+    fn replay(&mut self, evaluated: &Evaluated, staging: &Staging) -> Result<()> {
+        let upload = self.context.upload(staging.inputs.clone());
+        let download = self.context.download(staging.outputs.clone());
+        self.put(evaluated, upload, download)
+    }
+
+    /// Launches what is a graph from its second time on.
+    pub(super) fn put(
+        &mut self,
+        evaluated: &Evaluated,
+        upload: Option<Transfer>,
+        download: Option<Transfer>,
+    ) -> Result<()> {
+        let model = self.model;
+        self.context.sizes.put(&self.stream, evaluated)?;
+        let places = self.context.places(self.layout.offsets(), &self.inputs, &self.outputs);
+        let flight = &self.context.flight;
+        let run = Run { upload, download, ..model.whole(evaluated, places, flight) };
+        self.context.replays.run(model.gpu(), &self.stream, &run)
+    }
+
+    /// Steps at the sizes that are known.
+    pub(super) fn evaluate(&self, steps: &[Step], device: Option<&OnDevice>) -> Result<Evaluated> {
+        let templates = self.model.templates();
+        let how = How { layout: self.layout, templates, device, rehearsed: self.rehearsed };
+        evaluate(how, steps, self.known.atoms())
     }
 
     /// Says when tensors may be used again, and where outputs for the host are then.

@@ -76,6 +76,10 @@ impl<'p> Layout<'p> {
         Self { program, placement, plan }
     }
 
+    pub(super) fn program(&self) -> &'p Program {
+        self.program
+    }
+
     /// Bytes that the arena needs.
     pub(super) fn arena(&self) -> u64 {
         self.plan.map_or(0, |(plan, _)| plan.total)

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use aot_ir::{Arch, Dim};
 
 use super::Gpu;
-use super::driver::{Function, Module, version_text};
+use super::actions::CONTROL_BYTES;
+use super::driver::{Function, Module, has_loops, version_text};
 use super::templates::Templates;
 use crate::artifact::{ImagesFile, WEIGHT_ALIGNMENT};
 use crate::fault::LAUNCH_BLOCKING;
-use crate::program::{BufferId, LaunchArg, Port, Program, Step, Target};
+use crate::program::{BufferId, KernelRef, LaunchArg, Port, Program, Step, Target};
 use crate::{Error, Result};
 
 /// Tests set this to an architecture (`sm_80`) whose images are then used.
@@ -106,16 +107,24 @@ pub(super) fn choose<'p, 'a>(
     Ok((target, file))
 }
 
-/// The target's kernels, in order.
+/// Kernels of a target.
+#[derive(Debug)]
+pub(super) struct Functions {
+    /// Those that launches name, in order.
+    pub(super) launched: Vec<Function>,
+    /// [`Target::loop_control`], where the driver has it.
+    pub(super) control: Option<Function>,
+}
+
+/// The target's kernels.
 pub(super) fn functions(
     gpu: &Arc<Gpu>,
     model: &str,
     target: &Target,
     file: &ImagesFile<'_>,
-) -> Result<Vec<Function>> {
+) -> Result<Functions> {
     let mut modules: HashMap<[u8; 32], Arc<Module>> = HashMap::new();
-    let mut out = Vec::with_capacity(target.kernels.len());
-    for kernel in &target.kernels {
+    let mut function = |kernel: &KernelRef| {
         let module = match modules.get(&kernel.key) {
             Some(module) => module.clone(),
             None => {
@@ -128,9 +137,17 @@ pub(super) fn functions(
                 module
             }
         };
-        out.push(Function::new(&module, &kernel.entry, kernel.threads, kernel.shared)?);
+        Function::new(&module, &kernel.entry, kernel.threads, kernel.shared)
+    };
+    let last = target.loop_control.map_or(target.kernels.len(), |n| n as usize);
+    let (launched, control) = target.kernels.split_at(last.min(target.kernels.len()));
+    let launched = launched.iter().map(&mut function).collect::<Result<_>>()?;
+    let control = control.first().filter(|_| has_loops(gpu)).map(&mut function).transpose()?;
+    let unlike = |control: &Function| control.parameter().is_some_and(|n| n != CONTROL_BYTES);
+    match control.as_ref().is_some_and(unlike) {
+        true => Err(Error::artifact("the kernel images", "the kernel that decides is another")),
+        false => Ok(Functions { launched, control }),
     }
-    Ok(out)
 }
 
 /// Checks that kernels take as many bytes of arguments as launches give them, where the driver tells.

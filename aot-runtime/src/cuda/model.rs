@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use aot_ir::SymId;
+
 use super::context::{Context, Places};
-use super::driver::{Block, Function, Notice};
-use super::evaluate::{Evaluated, evaluate, most_sizes};
+use super::driver::{Block, Notice};
+use super::evaluate::{Evaluated, How, evaluate, most_sizes};
 use super::execution::Execution;
 use super::flight::{Flight, Names};
 use super::layout::{Layout, Placement};
-use super::load;
+use super::load::{self, Functions};
+use super::on_device::{Decisions, OnDevice};
 use super::replay::Run;
 use super::sizes_table::SizesTable;
 use super::started::Started;
@@ -36,7 +39,9 @@ pub(crate) struct CudaModel {
     gpu: Arc<Gpu>,
     program: Program,
     target: Target,
-    functions: Vec<Function>,
+    functions: Functions,
+    /// What is decided on the GPU.
+    decisions: Decisions,
     /// The launches of runs.
     templates: Arc<Templates>,
     resources: Resources,
@@ -130,7 +135,7 @@ impl CudaModel {
         let mut placement = Placement::new(&program, &fixed, &scratch);
         let templates = |placement: &Placement, steps: &[Step]| {
             let templates = Templates::new(&target, steps, |id| placement.place(id))?;
-            load::check_parameters(&templates, &functions)?;
+            load::check_parameters(&templates, &functions.launched)?;
             Ok::<_, Error>(Arc::new(templates))
         };
         let prepare = {
@@ -138,17 +143,23 @@ impl CudaModel {
             // Preparing depends on no sizes; any will do.
             let atoms: Vec<i64> = program.symbols.iter().map(|(_, s)| s.lo).collect();
             let layout = Layout::new(&program, &placement, &atoms);
-            evaluate(&layout, &templates, &program.prepare, &atoms)?
+            let (templates, device, rehearsed) = (&templates, None, false);
+            evaluate(How { layout, templates, device, rehearsed }, &program.prepare, &atoms)?
         };
         passing_places.keys().for_each(|id| placement.remove(*id));
         let templates = templates(&placement, &program.steps)?;
         let greatest: Vec<i64> = program.symbols.iter().map(|(_, s)| s.hi).collect();
-        let sizes = most_sizes(&templates, &program.steps, &greatest);
+        let decisions = match functions.control {
+            Some(_) if !blocking => Decisions::new(&program, &target, &templates),
+            _ => Decisions::default(),
+        };
+        let sizes = most_sizes(&templates, &program.steps, &greatest, None).max(decisions.sizes);
         let blocks = vec![kept_block];
         let model = Self {
             gpu: gpu.clone(),
             target,
             functions,
+            decisions,
             templates,
             resources: Resources { placement, scratch_bytes, sizes, blocks },
             contexts: Pool::new(MOST_CONTEXTS),
@@ -200,14 +211,19 @@ impl CudaModel {
         MemoryUse { weights, contexts, idle, context }
     }
 
-    /// The steps at these sizes.
-    pub(super) fn evaluate(
-        &self,
-        layout: &Layout<'_>,
-        steps: &[Step],
-        atoms: &[i64],
-    ) -> Result<Evaluated> {
-        evaluate(layout, &self.templates, steps, atoms)
+    /// The launches of runs.
+    pub(super) fn templates(&self) -> &Arc<Templates> {
+        &self.templates
+    }
+
+    /// What of all steps the GPU decides at these sizes, if that is everything that data decide.
+    pub(super) fn on_device(&self, atoms: &[i64]) -> Option<&OnDevice> {
+        self.decisions.all.as_ref().filter(|device| device.is_safe(atoms))
+    }
+
+    /// What of a loop, which is known by what counts its iterations, the GPU decides at these sizes.
+    pub(super) fn on_device_loop(&self, iteration: SymId, atoms: &[i64]) -> Option<&OnDevice> {
+        self.decisions.loops.get(&iteration).filter(|device| device.is_safe(atoms))
     }
 
     pub(super) fn program(&self) -> &Program {
@@ -367,9 +383,10 @@ impl CudaModel {
         flight: &'a Flight,
     ) -> Run<'a> {
         let (functions, waits) =
-            (self.functions.as_slice(), self.target.arch.capability() >= WAITS);
+            (self.functions.launched.as_slice(), self.target.arch.capability() >= WAITS);
+        let control = self.functions.control.as_ref();
         let (blocking, upload, download) = (self.blocking, None, None);
-        Run { functions, waits, evaluated, places, flight, blocking, upload, download }
+        Run { functions, control, waits, evaluated, places, flight, blocking, upload, download }
     }
 
     pub(super) fn check_gpu(&self, other: &Gpu, name: &str) -> Result<()> {

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use aot_ir::SymId;
 
-use super::driver::{Transfer, Work, execute};
+use super::driver::{Transfer, Work, count_wait, execute};
 use super::evaluate::{Evaluated, is_whole};
 use super::execution::{Execution, Staging};
+use super::on_device::OnDevice;
 use super::replay::Run;
+use super::rows::{PROGRESS, REHEARSED};
 use crate::ports::OutputRef;
 use crate::program::{BufferId, HostStep, Loop, Step};
 use crate::{Error, Result};
@@ -27,7 +29,7 @@ impl Execution<'_> {
             match step {
                 Step::ReadBack { .. } => {
                     let sizes = steps.iter().map_while(|step| match step {
-                        Step::ReadBack { symbol, buffer } => Some((*symbol, *buffer)),
+                        Step::ReadBack { symbol, buffer, .. } => Some((*symbol, *buffer)),
                         _ => None,
                     });
                     let sizes: Vec<(SymId, BufferId)> = sizes.collect();
@@ -40,13 +42,18 @@ impl Execution<'_> {
                     steps = &steps[1..];
                 }
                 Step::Loop(repeated) if !is_whole(step, self.known.atoms()) => {
-                    self.repeat(repeated, outputs, staging)?;
+                    match self.model.on_device_loop(repeated.iteration, self.known.atoms()) {
+                        Some(device) if self.timer.is_none() => {
+                            self.repeat_on_device(step, repeated, device)?;
+                        }
+                        _ => self.repeat(repeated, outputs, staging)?,
+                    }
                     self.place_outputs(outputs, staging)?;
                     steps = &steps[1..];
                 }
                 _ => {
                     let (next, later) = whole_steps(steps, self.known.atoms());
-                    let evaluated = self.model.evaluate(&self.layout, next, self.known.atoms())?;
+                    let evaluated = self.evaluate(next, None)?;
                     self.submit(&evaluated, None)?;
                     steps = later;
                 }
@@ -61,7 +68,10 @@ impl Execution<'_> {
         outputs: &mut [OutputRef<'_>],
         staging: &Staging,
     ) -> Result<()> {
-        let count = repeated.count.eval(self.known.atoms())?;
+        let mut count = repeated.count.eval(self.known.atoms())?;
+        if self.rehearsed && repeated.condition.is_some() {
+            count = count.min(REHEARSED);
+        }
         let mut made = 0;
         while made < count && self.goes_on(repeated.condition)? {
             let Loop { iteration, guards, .. } = repeated;
@@ -73,6 +83,16 @@ impl Execution<'_> {
             Some(turns) => self.signature.bind_in_run(&mut self.known, turns, made),
             None => Ok(()),
         }
+    }
+
+    /// As [`Execution::repeat`]; the GPU decides how many iterations there are.
+    fn repeat_on_device(&mut self, step: &Step, repeated: &Loop, device: &OnDevice) -> Result<()> {
+        let evaluated = self.evaluate(std::slice::from_ref(step), Some(device))?;
+        self.put(&evaluated, None, None)?;
+        let Some(turns) = repeated.turns else { return Ok(()) };
+        let made = self.context.sizes.address() + PROGRESS as u64;
+        let made = self.words(&[made])?[0];
+        self.signature.bind_in_run(&mut self.known, turns, made)
     }
 
     /// Whether there is another iteration; waits for the stream where that is computed.
@@ -102,6 +122,7 @@ impl Execution<'_> {
     /// Waits for everything that the run has put into the stream.
     fn wait(&mut self) -> Result<()> {
         self.let_pass();
+        count_wait();
         self.stream.synchronize()?;
         self.context.flight.over();
         Ok(())
@@ -126,15 +147,21 @@ impl Execution<'_> {
         for (_, buffer) in sizes {
             addresses.push(self.address(*buffer)?);
         }
-        for copy in self.context.download_words(&addresses)? {
-            self.copy(copy)?;
-        }
-        self.wait()?;
-        for ((symbol, _), size) in sizes.iter().zip(self.context.words(sizes.len())) {
+        let words = self.words(&addresses)?;
+        for ((symbol, _), size) in sizes.iter().zip(words) {
             let size = if self.rehearsed { self.signature.nearest(*symbol, size) } else { size };
             self.signature.bind_in_run(&mut self.known, *symbol, size)?;
         }
         Ok(())
+    }
+
+    /// Waits for the stream; 64-bit integers that it computed.
+    fn words(&mut self, addresses: &[u64]) -> Result<Vec<i64>> {
+        for copy in self.context.download_words(addresses)? {
+            self.copy(copy)?;
+        }
+        self.wait()?;
+        Ok(self.context.words(addresses.len()))
     }
 
     /// Waits for the stream, and lets the host compute a buffer from others.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::Gpu;
 use super::Stream;
-use super::actions::{Action, Blocks};
+use super::actions::{Action, Blocks, Mode};
 use super::context::Places;
 use super::driver::{Function, Graph, GraphBuilder, Transfer, Work, execute};
 use super::evaluate::Evaluated;
 use super::flight::Flight;
 use super::timer::{Piece, Timer};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Graphs that a context keeps: one for each chain of nodes, which depends on where inputs and outputs are and on loops.
 const KEPT: usize = 8;
@@ -27,6 +27,8 @@ const WORTH_A_GRAPH: usize = 2;
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) functions: &'a [Function],
+    /// Decides on the GPU what data decide.
+    pub(super) control: Option<&'a Function>,
     /// Whether kernels wait for the launch before by themselves.
     pub(super) waits: bool,
     pub(super) evaluated: &'a Evaluated,
@@ -49,7 +51,7 @@ impl Run<'_> {
             number += 1;
             take(number - 1, work, freedom)
         };
-        let none = Freedom { more: false, waits: false, piece: None };
+        let none = Freedom { more: false, waits: false, piece: None, control: None };
         if let Some(upload) = self.upload {
             give(&Work::Copy(upload), none)?;
         }
@@ -66,8 +68,17 @@ impl Run<'_> {
                         Blocks::Exactly(n) => (n, false),
                         Blocks::AtLeast(n) => (n, true),
                     };
-                    let freedom = Freedom { more, waits: self.waits, piece: Some(piece) };
+                    let (waits, piece) = (self.waits, Some(piece));
+                    let freedom = Freedom { more, waits, piece, control: None };
                     give(&Work::Launch { function, blocks, arguments: &arguments }, freedom)?;
+                }
+                Action::Control(control) => {
+                    let function = self.control.ok_or_else(|| {
+                        Error::artifact("the program", "it has no kernel that decides")
+                    })?;
+                    let arguments = control.arguments(&self.places);
+                    let freedom = Freedom { control: Some(control.mode), ..none };
+                    give(&Work::Launch { function, blocks: 1, arguments: &arguments }, freedom)?;
                 }
                 Action::Copy { from, to, bytes } => {
                     let (from, to) = (self.places.address(*from), self.places.address(*to));
@@ -121,12 +132,15 @@ impl Run<'_> {
         })
     }
 
-    /// Hands out all work; waits for each piece of it, with nothing beside, if runs are to be so.
+    /// Hands out all work, which decides nothing; waits for each piece of it, with nothing beside, if runs are to be so.
     fn put(
         &self,
         stream: &Stream,
         mut put: impl FnMut(&Work<'_>, Freedom) -> Result<()>,
     ) -> Result<()> {
+        if self.evaluated.decides {
+            return Err(Error::artifact("the program", "data decide where the host should"));
+        }
         if !self.blocking {
             self.flight.add(&self.evaluated.launches);
             return self.each(|_, work, freedom| put(work, freedom));
@@ -156,6 +170,8 @@ struct Freedom {
     more: bool,
     /// It waits by itself until the launch before it is done, so it may begin when that one lets it.
     waits: bool,
+    /// What it decides.
+    control: Option<Mode>,
 }
 
 /// The graphs of an execution context, the last used first.
@@ -182,6 +198,10 @@ struct Replay {
 enum Kind {
     Launch,
     Copy,
+    /// A launch that begins the body of a loop.
+    Begin,
+    /// One that ends it.
+    End,
     /// A launch of no block, ever: the kernel after it does not wait for it, and so not for the one before.
     Nothing,
 }
@@ -204,17 +224,30 @@ enum Node {
         function: usize,
         blocks: u32,
         arguments: Vec<u64>,
+        kind: Kind,
     },
     Copy(Transfer),
 }
 
+impl Kind {
+    /// Of a launch that does something.
+    fn of(control: Option<Mode>) -> Self {
+        match control {
+            Some(Mode::Begin) => Self::Begin,
+            Some(Mode::End) => Self::End,
+            Some(Mode::Choose) | None => Self::Launch,
+        }
+    }
+}
+
 impl Node {
-    fn of(work: &Work<'_>) -> Self {
+    fn of(work: &Work<'_>, control: Option<Mode>) -> Self {
         match work {
             Work::Launch { function, blocks, arguments } => Self::Launch {
                 function: identity(function),
                 blocks: *blocks,
                 arguments: arguments.to_vec(),
+                kind: if *blocks == 0 { Kind::Nothing } else { Kind::of(control) },
             },
             Work::Copy(copy) => Self::Copy(*copy),
         }
@@ -222,8 +255,7 @@ impl Node {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Launch { blocks: 0, .. } => Kind::Nothing,
-            Self::Launch { .. } => Kind::Launch,
+            Self::Launch { kind, .. } => *kind,
             Self::Copy(_) => Kind::Copy,
         }
     }
@@ -232,7 +264,7 @@ impl Node {
     fn does(&self, work: &Work<'_>, more: bool) -> bool {
         match (self, work) {
             (
-                Self::Launch { function, blocks, arguments },
+                Self::Launch { function, blocks, arguments, .. },
                 Work::Launch { function: f, blocks: needed, arguments: a },
             ) => {
                 let enough = blocks == needed || (more && has_room(*blocks, *needed));
@@ -252,10 +284,13 @@ impl Replays {
     /// Puts a run into a stream.
     ///
     /// The first run of a context goes piece by piece: making a graph would cost a process that has
-    /// one run more than it saves. So do runs of loops at new sizes, and those that wait for every kernel.
+    /// one run more than it saves. So do runs of loops at new sizes, and those that wait for every kernel; but never one of
+    /// which the GPU decides something.
     pub(super) fn run(&mut self, gpu: &Arc<Gpu>, stream: &Stream, run: &Run<'_>) -> Result<()> {
         let few = run.evaluated.actions.len() < WORTH_A_GRAPH;
-        if !std::mem::replace(&mut self.used, true) || few || run.blocking {
+        let decides = run.evaluated.decides;
+        let first = !std::mem::replace(&mut self.used, true);
+        if (first || few || run.blocking) && !decides {
             return run.submit(stream);
         }
         if self.kept.first().is_none_or(|replay| !run.is(&replay.last)) {
@@ -268,7 +303,7 @@ impl Replays {
                     replay.change(run)?;
                     self.kept.insert(0, replay);
                 }
-                None if run.evaluated.varies && !again => return run.submit(stream),
+                None if run.evaluated.varies && !again && !decides => return run.submit(stream),
                 None => {
                     self.kept.truncate(KEPT - 1);
                     self.kept.insert(0, Replay::new(gpu, run)?);
@@ -287,8 +322,12 @@ impl Replay {
         let mut nodes = Vec::with_capacity(run.evaluated.actions.len() + 2);
         run.each(|_, work, freedom| {
             let work = roomy(work, freedom.more);
-            nodes.push(Node::of(&work));
-            builder.push(&work, freedom.waits)
+            nodes.push(Node::of(&work, freedom.control));
+            match freedom.control {
+                Some(Mode::Begin) => builder.begin_loop(&work),
+                Some(Mode::End) => builder.end_loop(&work),
+                Some(Mode::Choose) | None => builder.push(&work, freedom.waits),
+            }
         })?;
         let graph = builder.finish()?;
         Ok(Self { graph, nodes, last: run.identity() })
@@ -300,6 +339,7 @@ impl Replay {
             Action::Launch { blocks: Blocks::Exactly(0), .. } => Kind::Nothing,
             Action::Launch { .. } => Kind::Launch,
             Action::Copy { .. } => Kind::Copy,
+            Action::Control(control) => Kind::of(Some(control.mode)),
         });
         let upload = run.upload.map(|_| Kind::Copy).into_iter();
         let download = run.download.map(|_| Kind::Copy).into_iter();
@@ -317,7 +357,7 @@ impl Replay {
             if !nodes[n].does(work, freedom.more) {
                 let work = roomy(work, freedom.more);
                 graph.set(n, &work)?;
-                nodes[n] = Node::of(&work);
+                nodes[n] = Node::of(&work, freedom.control);
             }
             Ok(())
         })?;

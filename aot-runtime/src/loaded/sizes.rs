@@ -14,6 +14,9 @@ pub struct Sizes {
     /// Launches up to the first size that the run computes.
     #[cfg(feature = "cuda")]
     pub(crate) launches: std::sync::OnceLock<crate::cuda::Evaluated>,
+    /// All launches, where the GPU decides what data decide.
+    #[cfg(feature = "cuda")]
+    pub(crate) decided: std::sync::OnceLock<crate::cuda::Evaluated>,
 }
 
 impl Sizes {
@@ -24,6 +27,8 @@ impl Sizes {
             open,
             #[cfg(feature = "cuda")]
             launches: std::sync::OnceLock::new(),
+            #[cfg(feature = "cuda")]
+            decided: std::sync::OnceLock::new(),
         }
     }
 

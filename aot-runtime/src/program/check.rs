@@ -125,7 +125,7 @@ impl Program {
         };
         for step in steps {
             match step {
-                Step::ReadBack { symbol, buffer } => {
+                Step::ReadBack { symbol, buffer, .. } => {
                     bind(known, *symbol)?;
                     let place = &self.buffers[buffer.0 as usize];
                     if place.dtype != DType::I64 || !place.elements.is(1) {
@@ -272,12 +272,17 @@ impl Program {
         if target.launches.len() != self.origins.len() {
             return Err(format!("{} has another number of launches", target.arch));
         }
+        let launched = match target.loop_control {
+            None => target.kernels.len(),
+            Some(last) if last as usize + 1 == target.kernels.len() => last as usize,
+            Some(n) => return Err(format!("kernel {n} of {} is not the last", target.arch)),
+        };
         for variants in &target.launches {
             if variants.is_empty() {
                 return Err(format!("{} has a launch without a kernel", target.arch));
             }
             for launch in variants {
-                let kernel = target.kernels.get(launch.kernel as usize);
+                let kernel = target.kernels[..launched].get(launch.kernel as usize);
                 if kernel.is_none_or(|k| k.threads == 0 || k.threads > 1024) {
                     return Err(format!("{} has a launch of no sane kernel", target.arch));
                 }
@@ -336,12 +341,16 @@ mod tests {
             plans: Vec::new(),
             in_place: Vec::new(),
             prepare: Vec::new(),
-            steps: vec![Step::ReadBack { symbol: n, buffer: BufferId(0) }, Step::Launch(0)],
+            steps: vec![
+                Step::ReadBack { symbol: n, buffer: BufferId(0), sure: false },
+                Step::Launch(0),
+            ],
             targets: vec![Target {
                 arch: Arch::of_capability(80),
                 ptx: false,
                 kernels: vec![kernel],
                 launches: vec![vec![launch]],
+                loop_control: None,
             }],
             origins: vec![Vec::new()],
             work: vec![LaunchWork { flop: Dim::ONE, bytes: Dim::ONE, unit: Unit::Plain }],
@@ -426,6 +435,16 @@ mod tests {
             program.check()
         };
         assert_eq!(within(&|_| ()), Ok(()));
+        let mut controlled = program();
+        controlled.targets[0].loop_control = Some(0);
+        let launched = "sm_80 has a launch of no sane kernel";
+        assert_eq!(controlled.check(), Err(launched.to_owned()));
+        let kernel = controlled.targets[0].kernels[0].clone();
+        controlled.targets[0].kernels.push(kernel);
+        let not_last = "kernel 0 of sm_80 is not the last";
+        assert_eq!(controlled.check(), Err(not_last.to_owned()));
+        controlled.targets[0].loop_control = Some(1);
+        assert_eq!(controlled.check(), Ok(()));
         let says = |change: &dyn Fn(&mut Loop), text: &str| {
             assert_eq!(within(change), Err(text.to_owned()));
         };

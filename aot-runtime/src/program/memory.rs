@@ -166,6 +166,7 @@ mod tests {
                 ptx: false,
                 kernels: Vec::new(),
                 launches: (0..count).map(launch).collect(),
+                loop_control: None,
             }],
             origins: vec![Vec::new(); count],
             work: Vec::new(),

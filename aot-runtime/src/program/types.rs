@@ -190,6 +190,8 @@ pub enum Step {
         symbol: SymId,
         /// The size: one `I64`.
         buffer: BufferId,
+        /// Whether it is in the symbol's range whatever the steps before compute.
+        sure: bool,
     },
     /// Do steps again and again.
     Loop(Box<Loop>),
@@ -287,6 +289,10 @@ pub struct Target {
     /// What each launch step does: the first variant whose condition holds; the last one's always
     /// does. Indexed by [`Step::Launch`].
     pub launches: Vec<Vec<Launch>>,
+    /// The last of the kernels, which launches do not name: it decides within a CUDA graph whether loops go on, and which
+    /// sizes kernels have, where the program has loops with [conditions](Loop::condition) or [sure](Step::ReadBack)
+    /// sizes. It can be loaded from CUDA 12.4 on.
+    pub loop_control: Option<u32>,
 }
 
 /// A function in a kernel image.

@@ -4,7 +4,7 @@ use super::LowerError;
 use super::builder::{LoopSteps, Made, Stored, Work};
 use super::plan::{BufferKind, Plan, Reading};
 use aot_ir::dim::Atom;
-use aot_ir::{Op, SymId, ValueId};
+use aot_ir::{DType, Graph, Op, SymId, Symbol, ValueId};
 use aot_kernels::group::Group;
 use std::collections::{BTreeSet, HashMap};
 
@@ -80,6 +80,17 @@ fn mentioned(plan: &Plan<'_>, made: &Made) -> BTreeSet<SymId> {
     out
 }
 
+/// Whether a size that the run computes is in its symbol's range whatever it computes: a truth value as 0 or 1.
+fn is_sure(graph: &Graph, symbol: SymId) -> bool {
+    let truth = graph.binding(symbol).and_then(|size| graph.producer(size));
+    let truth = truth.is_some_and(|id| {
+        let node = &graph[id];
+        matches!(node.op, Op::Cast(_)) && graph[node.inputs[0]].dtype == DType::Bool
+    });
+    let holds = |s: &Symbol| s.min_size() <= 0 && s.max_size() >= 1 && s.scale == 1;
+    truth && graph.symbols.get(symbol).is_some_and(holds)
+}
+
 /// Which sizes are read where, by position in the order. Whenever the run has to wait for one, all that are made by
 /// then are read. Those that loops count need no reading.
 fn readings(plan: &Plan<'_>, steps: &[Made]) -> Vec<Reading> {
@@ -106,6 +117,7 @@ fn readings(plan: &Plan<'_>, steps: &[Made]) -> Vec<Reading> {
                 before,
                 symbol,
                 buffer,
+                sure: is_sure(plan.graph, symbol),
             }));
         }
     }

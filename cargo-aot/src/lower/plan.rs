@@ -63,6 +63,8 @@ pub struct Reading {
     pub symbol: SymId,
     /// A buffer of one `I64`.
     pub buffer: u32,
+    /// Whether every value that the buffer may get is in the symbol's range.
+    pub sure: bool,
 }
 
 /// Elements of a home past an axis' extent. They are there; groups that write the value write zeros to

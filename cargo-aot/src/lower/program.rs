@@ -2,11 +2,11 @@
 
 use super::LowerError;
 use super::arena::plan_arena;
-use super::plan::{Appended, BufferKind, Plan};
+use super::plan::{Appended, BufferKind, Plan, Repetition};
 use super::work::work;
 use aot_ir::{Arch, DType, Dim, Scope, State, Symbols};
 use aot_kernels::group::{Anchor, Group, OperandId};
-use aot_kernels::{Arg, Kernel, KernelError, Size};
+use aot_kernels::{Arg, Kernel, KernelError, Size, loop_control};
 use aot_runtime::artifact::WeightsLayout;
 use aot_runtime::program::{
     AppendedState, Buffer, BufferId, HostStep, InPlace, KernelRef, Launch, LaunchArg, LaunchSize,
@@ -92,7 +92,12 @@ pub fn assemble(
     };
     let mut out = Vec::new();
     for &(arch, ptx) in targets {
-        out.push(assembly.target(&groups, arch, ptx, choose)?);
+        let mut target = assembly.target(&groups, arch, ptx, choose)?;
+        let sure = plan.readings.iter().any(|reading| reading.sure);
+        if sure || plan.loops.iter().any(is_decided_by_data) {
+            assembly.add_loop_control(&mut target);
+        }
+        out.push(target);
     }
     let all: Vec<i64> = graph.symbols.iter().map(|(_, s)| s.hi).collect();
     let plans = bounds.iter().chain([&all]).map(|bounds| {
@@ -204,8 +209,12 @@ fn stretch(
 /// The sizes that are read before a group.
 fn readings(plan: &Plan<'_>, numbers: &HashMap<u32, BufferId>, before: usize) -> Vec<Step> {
     let here = plan.readings.iter().filter(|reading| reading.before == before);
-    here.map(|reading| Step::ReadBack { symbol: reading.symbol, buffer: numbers[&reading.buffer] })
-        .collect()
+    here.map(|reading| Step::ReadBack {
+        symbol: reading.symbol,
+        buffer: numbers[&reading.buffer],
+        sure: reading.sure,
+    })
+    .collect()
 }
 
 /// Buffers that preparing or runs touch.
@@ -242,6 +251,11 @@ fn weights(plan: &Plan<'_>) -> (Vec<Weight>, HashMap<u32, u32>) {
         });
     }
     (out, numbers)
+}
+
+/// Whether a loop ends when data says so, and nothing of an iteration has to be checked.
+fn is_decided_by_data(each: &Repetition) -> bool {
+    each.condition.is_some() && each.guards.is_empty()
 }
 
 struct Assembly<'a> {
@@ -296,7 +310,18 @@ impl Assembly<'_> {
             }
             launches.push(variants);
         }
-        Ok(Target { arch, ptx, kernels, launches })
+        Ok(Target { arch, ptx, kernels, launches, loop_control: None })
+    }
+
+    /// Gives a target the kernel that decides whether loops go on.
+    fn add_loop_control(&mut self, target: &mut Target) {
+        let kernel = loop_control();
+        let (key, arch, ptx) = (identity(&kernel), target.arch, target.ptx);
+        target.loop_control = Some(target.kernels.len() as u32);
+        let (threads, shared) = (kernel.threads, kernel.shared);
+        target.kernels.push(KernelRef { entry: kernel.entry.clone(), key, threads, shared });
+        let (group, nodes) = ("loops".to_owned(), Vec::new());
+        self.kernels.push(KernelUnit { key, arch, ptx, kernel, group, nodes });
     }
 
     fn launch(&mut self, group: &Group, kernel: &Kernel) -> Result<Launch, LowerError> {

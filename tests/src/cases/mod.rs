@@ -3,6 +3,7 @@
 mod attention;
 mod blocks;
 mod contractions;
+mod decided;
 mod decoder;
 mod integers;
 mod loops;
@@ -102,6 +103,7 @@ pub fn all() -> Vec<Case> {
     attention::all(&mut out);
     blocks::all(&mut out);
     contractions::all(&mut out);
+    decided::all(&mut out);
     decoder::all(&mut out);
     loops::all(&mut out);
     integers::all(&mut out);

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static GRAPHS: AtomicU64 = AtomicU64::new(0);
+static WAITS: AtomicU64 = AtomicU64::new(0);
 
 /// Calls of the driver by this process, so far; see [`driver_counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,13 +13,16 @@ pub struct DriverCounts {
     pub allocations: u64,
     /// Graphs that were made.
     pub graphs: u64,
+    /// Times that a run waited for what it had launched before it could launch more.
+    pub waits: u64,
 }
 
-/// Calls of the CUDA driver that this process made so far: between two runs of a model that is warm, none is added.
+/// Calls of the CUDA driver that this process made so far. Runs of a model that is warm add no allocation and no graph.
 pub fn driver_counts() -> DriverCounts {
     DriverCounts {
         allocations: ALLOCATIONS.load(Ordering::Relaxed),
         graphs: GRAPHS.load(Ordering::Relaxed),
+        waits: WAITS.load(Ordering::Relaxed),
     }
 }
 
@@ -28,4 +32,8 @@ pub(super) fn count_allocation() {
 
 pub(super) fn count_graph() {
     GRAPHS.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(crate) fn count_wait() {
+    WAITS.fetch_add(1, Ordering::Relaxed);
 }

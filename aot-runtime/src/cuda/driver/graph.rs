@@ -16,7 +16,16 @@ const BEGINS_EARLY: u32 = 12030;
 /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`: when all blocks have said so, or are done.
 const PROGRAMMATIC_PORT: u8 = 1;
 
-/// A chain of nodes that can be put into streams again and again, and changed in between.
+/// `CUDA 12.4`: drivers from there on have nodes whose work is done while a value says so, and kernels that set it.
+const REPEATS: u32 = 12040;
+
+/// Whether graphs can have loops whose end kernels decide.
+pub(crate) fn has_loops(gpu: &Gpu) -> bool {
+    gpu.driver() >= REPEATS
+}
+
+/// A chain of nodes that can be put into streams again and again, and changed in between. Chains of their own may be
+/// within it, as bodies of loops.
 #[derive(Debug)]
 pub(crate) struct Graph {
     gpu: Arc<Gpu>,
@@ -24,6 +33,8 @@ pub(crate) struct Graph {
     runs: sys::CUgraphExec,
     nodes: Vec<sys::CUgraphNode>,
     enabled: Vec<bool>,
+    /// Nodes that decide whether loops go on, and the loops' handles, which are their first arguments.
+    deciding: Vec<(usize, u64)>,
 }
 
 // SAFETY: handles of graphs may be used from any thread, by one at a time.
@@ -35,8 +46,27 @@ unsafe impl Sync for Graph {}
 #[derive(Debug)]
 pub(crate) struct GraphBuilder {
     graph: Graph,
+    /// Where nodes are added: the graph itself, or a body.
+    chain: Chain,
+    /// What the bodies around it stand in, outermost first.
+    around: Vec<Chain>,
+}
+
+/// A chain as far as it is made.
+#[derive(Debug)]
+struct Chain {
+    raw: sys::CUgraph,
+    last: Option<sys::CUgraphNode>,
     /// Whether the last node is a kernel, which runs.
     after_kernel: bool,
+    /// Of the loop whose body it is.
+    handle: u64,
+}
+
+impl Chain {
+    fn new(raw: sys::CUgraph, handle: u64) -> Self {
+        Self { raw, last: None, after_kernel: false, handle }
+    }
 }
 
 impl GraphBuilder {
@@ -47,21 +77,79 @@ impl GraphBuilder {
         // SAFETY: a context is current.
         gpu.check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
         let runs = std::ptr::null_mut();
-        let (nodes, enabled) = (Vec::new(), Vec::new());
-        let graph = Graph { gpu: gpu.clone(), raw, runs, nodes, enabled };
-        Ok(Self { graph, after_kernel: false })
+        let (nodes, enabled, deciding) = (Vec::new(), Vec::new(), Vec::new());
+        let graph = Graph { gpu: gpu.clone(), raw, runs, nodes, enabled, deciding };
+        Ok(Self { graph, chain: Chain::new(raw, 0), around: Vec::new() })
     }
 
     /// Appends a node. A kernel that `waits` by itself for the kernel before it may begin when that one lets it.
     pub(crate) fn push(&mut self, work: &Work<'_>, waits: bool) -> Result<()> {
         let kernel = matches!(work, Work::Launch { .. }) && !work.is_empty();
-        let Self { graph, after_kernel } = self;
-        let early = waits && kernel && *after_kernel && graph.gpu.driver() >= BEGINS_EARLY;
-        let node = graph.add(work, early)?;
-        *after_kernel = kernel;
+        let Self { graph, chain, .. } = self;
+        let early = waits && kernel && chain.after_kernel && graph.gpu.driver() >= BEGINS_EARLY;
+        let node = graph.add(chain, work, early)?;
+        (chain.last, chain.after_kernel) = (Some(node), kernel);
         graph.nodes.push(node);
         graph.enabled.push(!work.is_empty());
         Ok(())
+    }
+
+    /// Appends a kernel that decides whether a loop, the node after it, has an iteration. What is pushed from here on is
+    /// the loop's body. The kernel's first argument is set here.
+    pub(crate) fn begin_loop(&mut self, deciding: &Work<'_>) -> Result<()> {
+        let Self { graph, chain, .. } = self;
+        let gpu = graph.gpu.clone();
+        let mut handle = 0;
+        // SAFETY: the driver has the function; the graph and the context are alive.
+        gpu.check("cuGraphConditionalHandleCreate", unsafe {
+            sys::cuGraphConditionalHandleCreate(&mut handle, chain.raw, gpu.context(), 0, 0)
+        })?;
+        self.decide(deciding, handle)?;
+        // The driver wants zeros behind what the type has.
+        let mut params = sys::CUgraphNodeParams {
+            type_: sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
+            reserved0: [0; 3],
+            __bindgen_anon_1: sys::CUgraphNodeParams_st__bindgen_ty_1 { reserved1: [0; 29] },
+            reserved2: 0,
+        };
+        params.__bindgen_anon_1.conditional = sys::CUDA_CONDITIONAL_NODE_PARAMS {
+            handle,
+            type_: sys::CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE,
+            size: 1,
+            phGraph_out: std::ptr::null_mut(),
+            ctx: gpu.context(),
+        };
+        let chain = &mut self.chain;
+        let before = chain.last.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let mut node = std::ptr::null_mut();
+        // SAFETY: the driver has the function; the node before, which `decide` added, is of this graph; the union holds
+        // what the type says.
+        let body = unsafe {
+            let (edges, params) = (std::ptr::null(), &mut params);
+            let added =
+                sys::cuGraphAddNode_v2(&mut node, chain.raw, before, edges, 1, &mut *params);
+            gpu.check("cuGraphAddNode", added)?;
+            *params.__bindgen_anon_1.conditional.phGraph_out
+        };
+        (chain.last, chain.after_kernel) = (Some(node), false);
+        self.around.push(std::mem::replace(chain, Chain::new(body, handle)));
+        Ok(())
+    }
+
+    /// Ends the body of a loop by a kernel that decides whether there is another iteration. Its first argument is set
+    /// here.
+    pub(crate) fn end_loop(&mut self, deciding: &Work<'_>) -> Result<()> {
+        self.decide(deciding, self.chain.handle)?;
+        if let Some(outer) = self.around.pop() {
+            self.chain = outer;
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, deciding: &Work<'_>, handle: u64) -> Result<()> {
+        self.graph.deciding.push((self.graph.nodes.len(), handle));
+        let mut arguments = Vec::new();
+        self.push(&with_handle(deciding, handle, &mut arguments), false)
     }
 
     /// The chain, ready to run.
@@ -78,12 +166,12 @@ impl GraphBuilder {
 }
 
 impl Graph {
-    fn add(&self, work: &Work<'_>, early: bool) -> Result<sys::CUgraphNode> {
+    fn add(&self, to: &Chain, work: &Work<'_>, early: bool) -> Result<sys::CUgraphNode> {
         let mut node = std::ptr::null_mut();
-        let last = self.nodes.last().map_or(std::ptr::null(), std::ptr::from_ref);
+        let last = to.last.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let (before, count) = match early {
             true => (std::ptr::null(), 0),
-            false => (last, usize::from(!self.nodes.is_empty())),
+            false => (last, usize::from(to.last.is_some())),
         };
         match work {
             Work::Launch { function, blocks, arguments } => {
@@ -92,7 +180,7 @@ impl Graph {
                 // SAFETY: the node before is of this graph; the driver copies the parameter, whose
                 // layout is the kernel's, before it returns.
                 self.gpu.check("cuGraphAddKernelNode", unsafe {
-                    sys::cuGraphAddKernelNode_v2(&mut node, self.raw, before, count, &params)
+                    sys::cuGraphAddKernelNode_v2(&mut node, to.raw, before, count, &params)
                 })?;
             }
             Work::Copy(copy) => {
@@ -101,7 +189,7 @@ impl Graph {
                 self.gpu.check("cuGraphAddMemcpyNode", unsafe {
                     sys::cuGraphAddMemcpyNode(
                         &mut node,
-                        self.raw,
+                        to.raw,
                         before,
                         count,
                         &params,
@@ -119,7 +207,7 @@ impl Graph {
             };
             // SAFETY: the driver has the function; both nodes are kernels of this graph.
             self.gpu.check("cuGraphAddDependencies", unsafe {
-                sys::cuGraphAddDependencies_v2(self.raw, last, &node, &edge, 1)
+                sys::cuGraphAddDependencies_v2(to.raw, last, &node, &edge, 1)
             })?;
         }
         Ok(node)
@@ -132,6 +220,12 @@ impl Graph {
         if work.is_empty() {
             return self.enable(n, false);
         }
+        let mut arguments = Vec::new();
+        let deciding = self.deciding.iter().find(|(node, _)| *node == n);
+        let work = match deciding {
+            Some((_, handle)) => &with_handle(work, *handle, &mut arguments),
+            None => work,
+        };
         match work {
             Work::Launch { function, blocks, arguments } => {
                 let mut parameter = [arguments.as_ptr().cast_mut().cast::<c_void>()];
@@ -177,6 +271,18 @@ impl Graph {
     pub(crate) unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both are alive and of one context; the rest is the caller's promise.
         self.gpu.check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.runs, stream.raw()) })
+    }
+}
+
+/// A launch whose first argument is a loop's handle; `arguments` holds them.
+fn with_handle<'a>(work: &Work<'a>, handle: u64, arguments: &'a mut Vec<u64>) -> Work<'a> {
+    match *work {
+        Work::Launch { function, blocks, arguments: given } => {
+            arguments.push(handle);
+            arguments.extend(given.iter().skip(1));
+            Work::Launch { function, blocks, arguments }
+        }
+        copy => copy,
     }
 }
 

@@ -25,12 +25,13 @@ mod stream;
 mod work;
 
 pub(crate) use block::Block;
+pub(crate) use counts::count_wait;
 pub use counts::{DriverCounts, driver_counts};
 pub(crate) use event::Event;
 pub(crate) use faults::Launches;
 pub(crate) use gate::Gate;
 pub(crate) use gpu::Gpu;
-pub(crate) use graph::{Graph, GraphBuilder};
+pub(crate) use graph::{Graph, GraphBuilder, has_loops};
 pub(crate) use library::version_text;
 pub(crate) use module::{Function, Module};
 pub(crate) use notice::Notice;

@@ -142,7 +142,13 @@ fn program(graph: &Graph, layout: &WeightsLayout, arch: Arch) -> Program {
         in_place: Vec::new(),
         prepare: Vec::new(),
         steps: Vec::new(),
-        targets: vec![Target { arch, ptx: false, kernels: Vec::new(), launches: Vec::new() }],
+        targets: vec![Target {
+            arch,
+            ptx: false,
+            kernels: Vec::new(),
+            launches: Vec::new(),
+            loop_control: None,
+        }],
         origins: Vec::new(),
         work: Vec::new(),
     };
