@@ -4,10 +4,8 @@
 //! threads may do in the tests here.
 
 mod pool;
-mod ring;
 mod signal;
 
-pub(crate) use ring::Ring;
 #[cfg(feature = "cuda")]
 pub(crate) use {pool::Pool, signal::Signal};
 

@@ -1,17 +1,24 @@
 //! Weights on their way to the GPU.
 //!
-//! They pass through page-locked memory of a few MiB. The mapping of a file is not registered with the driver: not every
-//! driver, system and file system can lock pages of read-only mappings, and all of the file would be locked in memory.
+//! They pass through page-locked memory of a few MiB: several threads, the calling one among them, take the next piece
+//! that nobody has, copy it into a slot of their own, check it there and put its copies into the upload's one stream.
+//! Pieces are put there in whatever order. No thread waits for another one, only for its own slots to be copied, so that
+//! the memory of the host or the link is what sets the pace.
+//!
+//! The slots are memory that is made while the GPU is opened, locked at the first upload and kept by the GPU for the
+//! next: [`Staging`]. An upload that finds another one at it makes less memory for itself and is slower.
+//!
+//! The mapping of a file is not registered with the driver: not every driver, system and file system can lock pages of
+//! read-only mappings, and all of the file would be locked in memory.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use super::driver::{Block, Staging};
+use super::Stream;
+use super::driver::{Block, Slot, Staging};
 use super::load::greatest_bytes;
-use super::{Gpu, Stream};
 use crate::artifact::{PIECE, UncheckedWeights, WEIGHT_ALIGNMENT};
 use crate::program::{BufferId, Place, Program};
-use crate::upload::{Link, Part, Route, Slot, pipe};
+use crate::upload::{self, Link, Part, Route, pipe};
 use crate::{Error, Result};
 
 /// Where weights go: places of buffers in a block.
@@ -44,42 +51,33 @@ pub(super) fn upload(
     }
     // Buffers begin at such multiples, so that no other one fits between two that are closer.
     let route = Route::new(parts, PIECE, WEIGHT_ALIGNMENT as usize);
-    let gpu = stream.gpu().clone();
-    gpu.enter()?;
+    let (slots, bytes) = (upload::slots(data.len()), PIECE.min(data.len()));
+    let mut staging = Staging::new(stream.gpu(), slots * bytes)?;
     let blocks = destinations.iter().map(|(block, _)| *block).collect();
-    let mut uploads = Uploads { gpu, stream, blocks, route, sent: VecDeque::new() };
-    let sums = pipe(data, &mut uploads)?;
+    let uploads = Uploads { stream, blocks, route };
+    let sums = pipe(data, staging.slots(slots, bytes), &uploads)?;
     stream.synchronize()?;
     weights.check(&sums)
 }
 
-/// Copies that are put into a stream. Its GPU's context is current on the thread that has this.
+/// Copies that are put into a stream.
 struct Uploads<'a> {
-    gpu: Arc<Gpu>,
     stream: &'a Stream,
     blocks: Vec<&'a Block>,
     route: Route,
-    /// What copies may still read, in their order.
-    sent: VecDeque<Staging>,
 }
 
-impl Slot for Staging {
+impl upload::Slot for Slot<'_> {
     fn fill(&mut self, bytes: &[u8]) -> &[u8] {
-        Staging::fill(self, bytes)
+        Slot::fill(self, bytes)
     }
 }
 
-impl Link for Uploads<'_> {
-    type Slot = Staging;
+impl<'a> Link for Uploads<'a> {
+    type Slot = Slot<'a>;
 
-    fn slot(&mut self, bytes: usize) -> Result<Staging> {
-        Staging::new(&self.gpu, bytes)
-    }
-
-    fn send(&mut self, piece: usize, slot: Staging) -> Result<()> {
-        // From here on it is kept until its copies are done, whatever fails in the middle of them.
-        self.sent.push_back(slot);
-        let Some(slot) = self.sent.back_mut() else { return Ok(()) };
+    fn send(&self, piece: usize, slot: &mut Slot<'a>) -> Result<()> {
+        self.stream.gpu().enter()?;
         for chunk in self.route.of(piece) {
             let block = self.blocks[chunk.block];
             block.upload(self.stream, chunk.offset, slot, chunk.start, chunk.bytes)?;
@@ -87,17 +85,14 @@ impl Link for Uploads<'_> {
         slot.end_copies(self.stream)
     }
 
-    fn receive(&mut self, wait: bool) -> Result<Option<Staging>> {
-        match self.sent.front() {
-            Some(slot) if slot.is_copied(wait)? => Ok(self.sent.pop_front()),
-            _ => Ok(None),
-        }
+    fn wait(&self, slot: &mut Slot<'a>) -> Result<()> {
+        slot.wait()
     }
 }
 
 impl Drop for Uploads<'_> {
     fn drop(&mut self) {
-        // Staging memory and blocks are freed next. Where this fails, no copy goes on.
+        // Staging memory and blocks are given away next. Where this fails, no copy goes on.
         let _ = self.stream.synchronize();
     }
 }

@@ -1,6 +1,7 @@
 //! What a model takes.
 
-/// Memory that a model takes, in bytes; what sessions keep [is apart](crate::Session::state_bytes).
+/// Memory that a model takes, in bytes; what sessions keep [is apart](crate::Session::state_bytes), and so are the up to
+/// 30 MiB of page-locked memory that a GPU keeps for weights to pass through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Weights as they are in the file, and what was prepared from them; on the device.
@@ -32,7 +33,8 @@ pub struct ContextMemory {
 pub struct Uploaded {
     /// Bytes of the weights file's data, all of which were checked.
     pub bytes: u64,
-    /// From the first byte read to the last one on the device, with the memory that they pass through.
+    /// From the first byte read to the last one on the device, with the locking or making of memory that they pass
+    /// through, but without the making of what was made as the device was opened.
     pub time: std::time::Duration,
 }
 

@@ -1,19 +1,19 @@
-//! Data on its way: threads copy its pieces into slots and check them, while the slots before are being sent.
+//! Data on its way: threads each copy pieces into slots of their own, check them there and send them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use crate::artifact::{PIECE, checksum_of_piece};
-use crate::concurrent::Ring;
 use crate::{Error, Result};
 
-/// Threads that fill slots, at most. So many read memory faster than a link of 64 GB/s.
+/// Threads, at most. So many fill slots faster than a link of 64 GB/s sends them.
 const MOST_THREADS: usize = 10;
-/// Pieces from which on threads of their own fill slots.
-const MANY: usize = 4;
-/// Pieces for every thread, at least: what a thread and its slot cost is to be worth it.
-const PIECES_PER_THREAD: usize = 6;
-/// Slots that are being sent, at most, so that a link is not idle between two.
-const IN_FLIGHT: usize = 3;
+/// Pieces for every thread, at least, which are to be worth its beginning.
+const PIECES_PER_THREAD: usize = 4;
+/// Slots of a thread, where it has no fewer pieces: one is filled while two are sent or wait for others to be.
+const SLOTS: usize = 3;
 
 /// Memory that a device copies from.
 pub(crate) trait Slot: Send {
@@ -21,153 +21,130 @@ pub(crate) trait Slot: Send {
     fn fill(&mut self, bytes: &[u8]) -> &[u8];
 }
 
-/// The way to a device. One thread, which made it, calls it.
-pub(crate) trait Link {
+/// The way to a device. Any thread may call it.
+pub(crate) trait Link: Sync {
     type Slot: Slot;
 
-    /// Another slot, of so many bytes.
-    fn slot(&mut self, bytes: usize) -> Result<Self::Slot>;
-
     /// Begins to copy what a slot holds of a piece to where it belongs.
-    fn send(&mut self, piece: usize, slot: Self::Slot) -> Result<()>;
+    fn send(&self, piece: usize, slot: &mut Self::Slot) -> Result<()>;
 
-    /// The slot that was sent first of those that did not come back, when it is copied; waits for that if it should. None
-    /// if there is none, or it is not yet copied.
-    fn receive(&mut self, wait: bool) -> Result<Option<Self::Slot>>;
+    /// Waits until nothing copies from a slot, which may never have been sent.
+    fn wait(&self, slot: &mut Self::Slot) -> Result<()>;
+}
+
+/// How many slots data of so many bytes is worth on this machine.
+pub(crate) fn slots(bytes: usize) -> usize {
+    let pieces = bytes.div_ceil(PIECE);
+    (threads(pieces, cores()) * SLOTS).min(pieces)
+}
+
+/// How many slots any data is worth on this machine.
+pub(crate) fn most_slots() -> usize {
+    threads(usize::MAX, cores()) * SLOTS
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How many threads send so many pieces, the one that asks for it among them.
+fn threads(pieces: usize, cores: usize) -> usize {
+    (pieces / PIECES_PER_THREAD).clamp(1, MOST_THREADS).min(cores.max(1))
 }
 
 /// Sends data through a link, with the help of other threads where it is long, and tells the checksums of its pieces.
+/// There is a slot, if there is data; fewer slots than [it is worth](slots) only make it slower.
 ///
-/// The last slots may not have come back when this ends. After an error, some pieces were sent and others were not.
-pub(crate) fn pipe<L: Link>(data: &[u8], link: &mut L) -> Result<Vec<u64>> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    pipe_with(data, threads(data.len().div_ceil(PIECE), cores), link)
+/// Copies may go on when this ends. The first error ends it, as does a panic; then some pieces were sent and others were
+/// not.
+pub(crate) fn pipe<L: Link>(data: &[u8], slots: Vec<L::Slot>, link: &L) -> Result<Vec<u64>> {
+    pipe_with(data, threads(data.len().div_ceil(PIECE), cores()), slots, link)
 }
 
-/// How many threads fill slots; 0 where the one that sends them does.
-fn threads(pieces: usize, cores: usize) -> usize {
-    match pieces < MANY {
-        true => 0,
-        false => (pieces / PIECES_PER_THREAD).clamp(1, MOST_THREADS).min(cores.saturating_sub(1)),
+fn pipe_with<L: Link>(
+    data: &[u8],
+    threads: usize,
+    slots: Vec<L::Slot>,
+    link: &L,
+) -> Result<Vec<u64>> {
+    // With one slot, a thread would neither fill nor send half of the time.
+    let threads = threads.min(slots.len() / 2).max(1);
+    let mut shares: Vec<Vec<L::Slot>> = (0..threads).map(|_| Vec::new()).collect();
+    for (n, slot) in slots.into_iter().enumerate() {
+        shares[n % threads].push(slot);
     }
-}
-
-fn pipe_with<L: Link>(data: &[u8], threads: usize, link: &mut L) -> Result<Vec<u64>> {
-    let ring = Ring::new(data.len().div_ceil(PIECE));
+    let pieces = Pieces::new(data);
+    let own = shares.pop().unwrap_or_default();
     thread::scope(|scope| {
-        let stop = Stop(&ring);
-        let mut helpers = Vec::with_capacity(threads);
-        for _ in 0..threads {
+        for share in shares {
             let helper = thread::Builder::new().name("aot-weights".to_owned());
             // With fewer threads than wished for it only takes longer.
-            match helper.spawn_scoped(scope, || fill(&ring, data)) {
-                Ok(helper) => helpers.push(helper),
-                Err(_) => break,
+            if helper.spawn_scoped(scope, || pieces.work(share, link)).is_err() {
+                break;
             }
         }
-        let sums = match helpers.len() {
-            0 => alone(data, link),
-            helpers => send(&ring, data, helpers, link),
-        };
-        drop(stop);
-        let joined: Vec<_> = helpers.into_iter().map(|helper| helper.join()).collect();
-        match joined.iter().all(|result| result.is_ok()) {
-            true => sums,
-            false => Err(Error::Poisoned("weights")),
-        }
-    })
+        pieces.work(own, link);
+    });
+    pieces.sums()
 }
 
-/// A slot and the checksum of what it holds.
-#[derive(Debug)]
-struct Staged<S> {
-    slot: S,
-    checksum: u64,
+/// Pieces of data, which threads take one by one.
+struct Pieces<'d> {
+    data: &'d [u8],
+    /// The first one that no thread has taken; none from the number of pieces on.
+    next: AtomicUsize,
+    /// Checksums by piece.
+    sums: Vec<AtomicU64>,
+    /// The first error.
+    failed: OnceLock<Error>,
 }
 
-impl<S: Slot> Staged<S> {
-    fn empty(slot: S) -> Self {
-        Self { slot, checksum: 0 }
+impl<'d> Pieces<'d> {
+    fn new(data: &'d [u8]) -> Self {
+        let sums = data.chunks(PIECE).map(|_| AtomicU64::new(0)).collect();
+        Self { data, next: AtomicUsize::new(0), sums, failed: OnceLock::new() }
     }
 
-    /// The checksum is that of what was copied, whatever becomes of the original.
-    fn fill(&mut self, piece: &[u8]) {
-        self.checksum = checksum_of_piece(self.slot.fill(piece));
+    /// The next piece.
+    fn claim(&self) -> Option<(usize, &'d [u8])> {
+        // A number is all that threads learn from each other before they are joined.
+        let piece = self.next.fetch_add(1, Ordering::Relaxed);
+        let start = piece.checked_mul(PIECE).filter(|start| *start < self.data.len())?;
+        Some((piece, &self.data[start..self.data.len().min(start + PIECE)]))
     }
-}
 
-/// Lets the other threads end, however this one does.
-struct Stop<'r, S>(&'r Ring<Staged<S>>);
-
-impl<S> Drop for Stop<'_, S> {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
-/// What a helper does.
-fn fill<S: Slot>(ring: &Ring<Staged<S>>, data: &[u8]) {
-    /// The sender would wait for a piece whose thread panicked.
-    struct StopInPanic<'r, S>(&'r Ring<Staged<S>>);
-    impl<S> Drop for StopInPanic<'_, S> {
-        fn drop(&mut self) {
-            if thread::panicking() {
-                self.0.stop();
-            }
+    /// What a thread does: sends pieces until there is none, or some thread has failed.
+    fn work<L: Link>(&self, slots: Vec<L::Slot>, link: &L) {
+        // After a panic nobody uses the slots, and who began this gets an error.
+        let result = catch_unwind(AssertUnwindSafe(|| self.send(slots, link)));
+        if let Err(error) = result.unwrap_or(Err(Error::Poisoned("weights"))) {
+            let _ = self.failed.set(error);
+            self.next.store(self.sums.len(), Ordering::Relaxed);
         }
     }
-    let _stop = StopInPanic(ring);
-    while let Some((piece, mut staged)) = ring.claim() {
-        let start = piece * PIECE;
-        staged.fill(&data[start..data.len().min(start + PIECE)]);
-        ring.put(piece, staged);
-    }
-}
 
-/// Sends what helpers fill. Every helper and every slot that is being sent may have one; slots are made as they are wanted.
-fn send<L: Link>(
-    ring: &Ring<Staged<L::Slot>>,
-    data: &[u8],
-    helpers: usize,
-    link: &mut L,
-) -> Result<Vec<u64>> {
-    let pieces = data.len().div_ceil(PIECE);
-    let most = (helpers + IN_FLIGHT).min(pieces);
-    let (mut made, mut in_flight) = (0, 0);
-    let mut sums = Vec::with_capacity(pieces);
-    while sums.len() < pieces {
-        let staged = match ring.try_take() {
-            Some(staged) => staged,
-            None if made < most => {
-                ring.give(Staged::empty(link.slot(PIECE.min(data.len()))?));
-                made += 1;
-                continue;
-            }
-            None => ring.take().ok_or(Error::Poisoned("weights"))?,
-        };
-        link.send(sums.len(), staged.slot)?;
-        sums.push(staged.checksum);
-        in_flight += 1;
-        while let Some(slot) = link.receive(in_flight == IN_FLIGHT)? {
-            ring.give(Staged::empty(slot));
-            in_flight -= 1;
+    fn send<L: Link>(&self, mut slots: Vec<L::Slot>, link: &L) -> Result<()> {
+        let mut turn = 0;
+        while let Some((piece, bytes)) = self.claim() {
+            let many = slots.len();
+            let slot = &mut slots[turn % many];
+            link.wait(slot)?;
+            // The checksum is that of what is copied, whatever becomes of the original.
+            let sum = checksum_of_piece(slot.fill(bytes));
+            self.sums[piece].store(sum, Ordering::Relaxed);
+            link.send(piece, slot)?;
+            turn += 1;
+        }
+        Ok(())
+    }
+
+    /// The checksums, when all threads have ended.
+    fn sums(self) -> Result<Vec<u64>> {
+        match self.failed.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(self.sums.into_iter().map(AtomicU64::into_inner).collect()),
         }
     }
-    Ok(sums)
-}
-
-/// Fills slots and sends them, by turns.
-fn alone<L: Link>(data: &[u8], link: &mut L) -> Result<Vec<u64>> {
-    let mut sums = Vec::new();
-    for (piece, bytes) in data.chunks(PIECE).enumerate() {
-        let used = if piece < 2 { None } else { link.receive(true)? };
-        let slot = used.map_or_else(|| link.slot(PIECE.min(data.len())), Ok)?;
-        let mut staged = Staged::empty(slot);
-        staged.fill(bytes);
-        sums.push(staged.checksum);
-        link.send(piece, staged.slot)?;
-    }
-    Ok(sums)
 }
 
 #[cfg(test)]

@@ -1,81 +1,106 @@
-use std::collections::VecDeque;
+use std::sync::{Barrier, Mutex};
 
 use super::*;
 
-/// Memory that can be made to panic.
+/// Memory that is copied from as late as can be: when somebody waits for it or has no use for it any more.
 #[derive(Debug)]
-struct Memory {
+struct Late<'t> {
     bytes: Vec<u8>,
-    room: usize,
-    panics: bool,
+    /// The piece that is on its way.
+    sent: Option<usize>,
+    /// The number of the slot.
+    number: usize,
+    test: &'t Test,
 }
 
-impl Slot for Memory {
+/// A link, and what happens on it.
+#[derive(Debug, Default)]
+struct Test {
+    /// What came of pieces, by piece.
+    arrived: Mutex<Vec<Option<Vec<u8>>>>,
+    /// The piece whose sending fails.
+    fails: Option<usize>,
+    /// The slot that can't be waited for.
+    stuck: Option<usize>,
+    /// The piece whose filling panics.
+    panics: Option<u8>,
+    /// Threads meet before they send their first piece, so that each has one.
+    meet: Option<Barrier>,
+    /// Who sent pieces.
+    threads: Mutex<Vec<thread::ThreadId>>,
+}
+
+impl Late<'_> {
+    fn copy(&mut self) {
+        let Some(piece) = self.sent.take() else { return };
+        let mut pieces = self.test.arrived.lock().unwrap();
+        if pieces.len() <= piece {
+            pieces.resize(piece + 1, None);
+        }
+        assert!(pieces[piece].replace(std::mem::take(&mut self.bytes)).is_none(), "sent twice");
+    }
+}
+
+impl Drop for Late<'_> {
+    fn drop(&mut self) {
+        self.copy();
+    }
+}
+
+impl Slot for Late<'_> {
     fn fill(&mut self, bytes: &[u8]) -> &[u8] {
-        assert!(bytes.len() <= self.room, "a slot is too small");
-        if self.panics && bytes[0] == 2 {
+        assert_eq!(self.sent, None, "filled while it is copied");
+        assert!(bytes.len() <= PIECE);
+        if self.test.panics == Some(bytes[0]) {
             std::panic::resume_unwind(Box::new("a test"));
         }
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
+        self.bytes = bytes.to_vec();
         &self.bytes
     }
 }
 
-/// A link that copies as late as it may.
-#[derive(Debug, Default)]
-struct Late {
-    sent: VecDeque<(usize, Memory)>,
-    arrived: Vec<u8>,
-    slots: usize,
-    /// Bytes of all slots.
-    room: usize,
-    most_in_flight: usize,
-    /// The piece whose sending fails.
-    fails: Option<usize>,
-    /// The number of the slot that can't be made.
-    lacks: Option<usize>,
-    /// Receives before it has to.
-    early: bool,
-    panics: bool,
-}
+impl<'t> Link for &'t Test {
+    type Slot = Late<'t>;
 
-impl Link for Late {
-    type Slot = Memory;
-
-    fn slot(&mut self, bytes: usize) -> Result<Memory> {
-        if self.lacks == Some(self.slots) {
-            return Err(Error::OutOfHostMemory { needed: bytes as u64 });
+    fn send(&self, piece: usize, slot: &mut Late<'t>) -> Result<()> {
+        assert_eq!(slot.sent, None, "sent while it is copied");
+        let thread = thread::current().id();
+        let mut threads = self.threads.lock().unwrap();
+        let first = !threads.contains(&thread);
+        threads.push(thread);
+        drop(threads);
+        if let Some(meet) = self.meet.as_ref().filter(|_| first) {
+            meet.wait();
         }
-        self.slots += 1;
-        self.room += bytes;
-        Ok(Memory { bytes: Vec::new(), room: bytes, panics: self.panics })
-    }
-
-    fn send(&mut self, piece: usize, slot: Memory) -> Result<()> {
         if self.fails == Some(piece) {
             return Err(Error::NoCuda("a test".to_owned()));
         }
-        self.sent.push_back((piece, slot));
-        self.most_in_flight = self.most_in_flight.max(self.sent.len());
+        slot.sent = Some(piece);
         Ok(())
     }
 
-    fn receive(&mut self, wait: bool) -> Result<Option<Memory>> {
-        if !wait && !self.early {
-            return Ok(None);
+    fn wait(&self, slot: &mut Late<'t>) -> Result<()> {
+        if self.stuck == Some(slot.number) && slot.sent.is_some() {
+            return Err(Error::NoCuda("stuck".to_owned()));
         }
-        let Some((piece, slot)) = self.sent.pop_front() else { return Ok(None) };
-        assert_eq!(self.arrived.len(), piece * PIECE, "pieces are sent in order");
-        self.arrived.extend_from_slice(&slot.bytes);
-        Ok(Some(slot))
+        slot.copy();
+        Ok(())
     }
 }
 
-impl Late {
-    fn finish(mut self) -> Vec<u8> {
-        while self.receive(true).unwrap().is_some() {}
-        self.arrived
+impl Test {
+    fn slots(&self, count: usize) -> Vec<Late<'_>> {
+        let slot = |number| Late { bytes: Vec::new(), sent: None, number, test: self };
+        (0..count).map(slot).collect()
+    }
+
+    fn pipe(&self, data: &[u8], threads: usize, slots: usize) -> Result<Vec<u64>> {
+        pipe_with(data, threads, self.slots(slots), &self)
+    }
+
+    /// What came of all pieces.
+    fn arrived(self) -> Vec<Option<Vec<u8>>> {
+        self.arrived.into_inner().unwrap()
     }
 }
 
@@ -92,58 +117,93 @@ fn sums(data: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn all_arrives_with_any_number_of_threads() {
-    for (pieces, beyond) in [(0, 0), (0, 1), (1, 0), (3, 17), (11, 5)] {
+fn all_arrives_once_with_any_number_of_threads_and_slots() {
+    for (pieces, beyond) in [(0, 1), (1, 0), (3, 17), (11, 5)] {
         let data = data(pieces, beyond);
-        for threads in [0, 1, 2, 5] {
-            for early in [false, true] {
-                let mut link = Late { early, ..Late::default() };
-                assert_eq!(pipe_with(&data, threads, &mut link).unwrap(), sums(&data));
-                assert!(link.most_in_flight <= IN_FLIGHT.max(2));
-                assert!(link.slots <= (threads + IN_FLIGHT).min(data.len().div_ceil(PIECE)));
-                assert!(link.finish() == data, "{pieces} pieces by {threads} threads");
+        for threads in [1, 2, 5] {
+            for slots in [1, 2, 4, 10] {
+                let test = Test::default();
+                assert_eq!(test.pipe(&data, threads, slots).unwrap(), sums(&data));
+                let all: Vec<u8> = test.arrived().into_iter().flat_map(Option::unwrap).collect();
+                assert!(all == data, "{pieces} pieces by {threads} threads with {slots} slots");
             }
         }
+    }
+    assert_eq!(Test::default().pipe(&[], 3, 0).unwrap(), []);
+}
+
+#[test]
+fn every_thread_sends_where_it_has_two_slots() {
+    let data = data(6, 1);
+    for (threads, slots, at_work) in [(3, 6, 3), (3, 5, 2), (2, 9, 2), (4, 1, 1)] {
+        let meet = Some(Barrier::new(at_work));
+        let test = Test { meet, ..Test::default() };
+        assert_eq!(test.pipe(&data, threads, slots).unwrap(), sums(&data));
+        let mut sent = std::mem::take(&mut *test.threads.lock().unwrap());
+        assert_eq!(sent.len(), 7);
+        assert!(sent.contains(&thread::current().id()));
+        sent.sort_by_key(|id| format!("{id:?}"));
+        sent.dedup();
+        assert_eq!(sent.len(), at_work);
     }
 }
 
 #[test]
-fn short_data_takes_no_more_memory_than_it_has_and_no_threads() {
-    let data = data(0, 1000);
-    let mut link = Late::default();
-    assert_eq!(pipe(&data, &mut link).unwrap(), sums(&data));
-    assert_eq!((link.slots, link.room), (1, 1000));
-    assert_eq!(
-        [0, 1, 3, 4, 12, 100].map(|pieces| threads(pieces, 16)),
-        [0, 0, 0, 1, 2, MOST_THREADS]
-    );
-    assert_eq!([1, 2, 3].map(|cores| threads(100, cores)), [0, 1, 2]);
+fn short_data_takes_few_slots_and_no_threads() {
+    let threads_of = |cores| [0, 1, 7, 8, 16, 100].map(|pieces| threads(pieces, cores));
+    assert_eq!(threads_of(16), [1, 1, 1, 2, 4, MOST_THREADS]);
+    assert_eq!(threads_of(3), [1, 1, 1, 2, 3, 3]);
+    assert_eq!((threads_of(1), threads_of(0)), ([1; 6], [1; 6]));
+    assert_eq!([0, 1, PIECE, PIECE + 1, 4 * PIECE].map(slots), [0, 1, 1, 2, 3]);
+    assert_eq!(slots(usize::MAX), most_slots());
+    assert_eq!(most_slots(), cores().min(MOST_THREADS) * SLOTS);
 }
 
 #[test]
 fn errors_of_the_link_end_it() {
     let data = data(9, 0);
-    for threads in [0, 3] {
+    for threads in [1, 3] {
         for piece in [0, 4, 8] {
-            let mut link = Late { fails: Some(piece), ..Late::default() };
-            let error = pipe_with(&data, threads, &mut link).unwrap_err();
+            let test = Test { fails: Some(piece), ..Test::default() };
+            let error = test.pipe(&data, threads, 6).unwrap_err();
             assert_eq!(error.to_string(), "no CUDA device: a test");
-            assert!(link.finish() == data[..piece * PIECE], "what was sent arrives");
+            for (n, bytes) in test.arrived().into_iter().enumerate() {
+                let sent = bytes.is_none_or(|b| n != piece && b == data[n * PIECE..][..PIECE]);
+                assert!(sent, "what was sent of piece {n} arrives");
+            }
         }
-        for slot in [0, 1] {
-            let mut link = Late { lacks: Some(slot), ..Late::default() };
-            let error = pipe_with(&data, threads, &mut link).unwrap_err();
-            assert!(matches!(error, Error::OutOfHostMemory { .. }), "{error}");
-        }
+        let test = Test { stuck: Some(0), ..Test::default() };
+        assert_eq!(test.pipe(&data, threads, 1).unwrap_err().to_string(), "no CUDA device: stuck");
+        assert_eq!(test.arrived().into_iter().flatten().count(), 1);
+    }
+}
+
+#[test]
+fn after_the_first_failure_no_thread_begins_a_piece() {
+    let data = data(9, 0);
+    let fails = Test { fails: Some(3), ..Test::default() };
+    let panics = Test { panics: Some(0), ..Test::default() };
+    for (first, second, error) in [(&fails, &panics, "a test"), (&panics, &fails, "panicked")] {
+        let pieces = Pieces::new(&data);
+        pieces.work(first.slots(2), &first);
+        assert_eq!(pieces.claim(), None);
+        // A thread that was in the middle of a piece fails, too.
+        pieces.next.store(if second.panics.is_some() { 0 } else { 3 }, Ordering::Relaxed);
+        pieces.work(second.slots(2), &second);
+        assert_eq!(pieces.claim(), None);
+        assert!(pieces.sums().unwrap_err().to_string().contains(error));
     }
 }
 
 #[test]
 fn a_panic_of_a_thread_is_an_error() {
     let data = data(9, 0);
-    for threads in [1, 3] {
-        let mut link = Late { panics: true, ..Late::default() };
-        let error = pipe_with(&data, threads, &mut link).unwrap_err();
+    for (threads, piece) in [(1, 2), (3, 0), (3, 2), (3, 8)] {
+        let test = Test { panics: Some(piece), ..Test::default() };
+        let error = test.pipe(&data, threads, 6).unwrap_err();
         assert_eq!(error.to_string(), "a thread panicked while it used weights");
+        assert!(test.arrived().get(usize::from(piece)).is_none_or(Option::is_none));
     }
+    // There is none that it could fill.
+    assert!(Test::default().pipe(&data, 2, 0).is_err());
 }

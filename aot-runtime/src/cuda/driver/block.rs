@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::counts::count_allocation;
-use super::{Gpu, Staging, Stream};
+use super::{Gpu, Slot, Stream};
 use crate::{Error, Result};
 
 /// Memory of a GPU. Whoever drops it has waited for what uses it.
@@ -62,10 +62,10 @@ impl Block {
         self.bytes
     }
 
-    /// Puts a copy of `bytes` of what staging memory holds, from `start` on, to `offset` into the stream, whose context is
-    /// current.
+    /// Puts a copy of `bytes` of what a slot of staging memory holds, from `start` on, to `offset` into the stream, whose
+    /// context is current.
     ///
-    /// The staging memory stays as it is until the stream has passed the copy.
+    /// The slot stays as it is until the stream has passed the copy.
     ///
     /// # Errors
     /// When either does not have as many bytes there.
@@ -73,13 +73,13 @@ impl Block {
         &self,
         stream: &Stream,
         offset: usize,
-        from: &Staging,
+        from: &Slot<'_>,
         start: usize,
         bytes: usize,
     ) -> Result<()> {
         let within =
             |length: usize, start: usize| start.checked_add(bytes).is_some_and(|end| end <= length);
-        if !within(self.bytes, offset) || !within(from.held(), start) {
+        if !within(self.bytes, offset) || !within(from.held().len(), start) {
             return Err(Error::artifact("the program", "a weight has no place"));
         }
         if bytes == 0 {
@@ -89,7 +89,7 @@ impl Block {
         self.gpu.check("cuMemcpyHtoDAsync", unsafe {
             sys::cuMemcpyHtoDAsync_v2(
                 self.address + offset as u64,
-                from.pointer().add(start).cast(),
+                from.held().as_ptr().add(start).cast(),
                 bytes,
                 stream.raw(),
             )

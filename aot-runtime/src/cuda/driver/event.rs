@@ -90,16 +90,6 @@ impl Event {
         Ok(())
     }
 
-    /// Whether it has happened.
-    pub(crate) fn has_happened(&self) -> Result<bool> {
-        self.gpu.enter()?;
-        // SAFETY: the event is alive.
-        match unsafe { sys::cuEventQuery(self.raw) } {
-            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            result => self.gpu.check("cuEventQuery", result).map(|()| true),
-        }
-    }
-
     /// Time from this event to a later one; both keep the time and have happened.
     pub(crate) fn milliseconds_until(&self, later: &Self) -> Result<f64> {
         self.gpu.enter()?;

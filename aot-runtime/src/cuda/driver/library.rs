@@ -14,7 +14,7 @@ const OLDEST: u32 = 12000;
 pub(super) const CREATE_CONTEXT: &str = "cuCtxCreate_v2";
 
 /// Every function that is called on any driver; cudarc panics at the call of one that is missing.
-const FUNCTIONS: [&str; 54] = [
+const FUNCTIONS: [&str; 55] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
@@ -38,6 +38,8 @@ const FUNCTIONS: [&str; 54] = [
     "cuMemPoolTrimTo",
     "cuMemHostAlloc",
     "cuMemFreeHost",
+    "cuMemHostRegister_v2",
+    "cuMemHostUnregister",
     "cuMemcpyHtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyDtoDAsync_v2",
@@ -48,7 +50,6 @@ const FUNCTIONS: [&str; 54] = [
     "cuStreamWaitEvent",
     "cuStreamAddCallback",
     "cuEventCreate",
-    "cuEventQuery",
     "cuEventRecord",
     "cuEventSynchronize",
     "cuEventDestroy_v2",
@@ -78,9 +79,15 @@ pub(super) fn open() -> Result<u32> {
     DRIVER.get_or_init(load).clone().map_err(Error::NoCuda)
 }
 
-fn load() -> Result<u32, String> {
+/// Whether there is a driver, of whatever version.
+pub(super) fn is_present() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: loading the driver's library runs its initialisers, which have no preconditions.
-    if !unsafe { sys::is_culib_present() } {
+    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+fn load() -> Result<u32, String> {
+    if !is_present() {
         return Err("there is no NVIDIA driver (libcuda.so.1) on this machine".to_owned());
     }
     // SAFETY: the library is present, so that this does not panic.

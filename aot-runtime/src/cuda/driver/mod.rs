@@ -6,6 +6,7 @@
 // What the driver's functions are given is owned by the types below; each block says why it holds.
 #![allow(unsafe_code)]
 
+mod area;
 mod block;
 mod counts;
 mod event;
@@ -37,6 +38,6 @@ pub(crate) use module::{Function, Module};
 pub(crate) use notice::Notice;
 pub(crate) use pinned::Pinned;
 pub(crate) use pooled::Pooled;
-pub(crate) use staging::Staging;
+pub(crate) use staging::{Slot, Staging};
 pub(crate) use stream::Stream;
 pub(crate) use work::{Transfer, Work, execute};

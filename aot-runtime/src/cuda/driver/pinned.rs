@@ -1,5 +1,6 @@
 //! Memory of the host that a GPU copies from and to.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
@@ -26,18 +27,8 @@ unsafe impl Sync for Pinned {}
 impl Pinned {
     /// Memory of zeros.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
-        let memory = Self::uninit(gpu, bytes)?;
-        if bytes > 0 {
-            // SAFETY: the memory has this many bytes.
-            unsafe { memory.pointer.write_bytes(0, bytes) };
-        }
-        Ok(memory)
-    }
-
-    /// Memory of unspecified content, of which nothing may be read before it is written.
-    pub(super) fn uninit(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         gpu.enter()?;
-        let mut pointer = std::ptr::null_mut();
+        let mut pointer = std::ptr::null_mut::<c_void>();
         if bytes > 0 {
             count_allocation();
             // SAFETY: a context is current; freed when this is dropped. Without flags, the memory
@@ -47,6 +38,8 @@ impl Pinned {
                     true => Error::OutOfHostMemory { needed: bytes as u64 },
                     false => error,
                 })?;
+            // SAFETY: the memory has this many bytes.
+            unsafe { pointer.write_bytes(0, bytes) };
         }
         Ok(Self { gpu: gpu.clone(), pointer: pointer.cast(), bytes })
     }

@@ -5,6 +5,7 @@
 //! with `profile`, where the time of networks goes.
 
 mod decode;
+mod first_load;
 mod fresh;
 mod link;
 mod placed;
@@ -25,6 +26,9 @@ use std::time::Instant;
 
 fn main() -> Result<(), Failure> {
     let mut args = std::env::args().skip(1);
+    if let Some(asked) = first_load::asked() {
+        return first_load::show(&asked?);
+    }
     let root = PathBuf::from(args.next().unwrap_or_else(|| ".".to_owned()));
     let filter = args.next().unwrap_or_default();
     let profiles = args.next().is_some_and(|what| what == "profile");

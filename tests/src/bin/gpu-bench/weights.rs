@@ -1,45 +1,52 @@
 //! How fast weights come to the GPU, beside what its link can do.
 
+use super::first_load::{self, Files};
 use super::{Failure, link, quantiles};
 use aot_ir::{Arch, Bytes, Constant, DType, Dim, Graph, Symbols};
-use aot_runtime::artifact::{ImagesInfo, Packing, WeightsLayout, map, write_images, write_model};
+use aot_runtime::artifact::{ImagesInfo, Packing, WeightsLayout, write_images, write_model};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
 use aot_runtime::program::{Buffer, BufferId, Place, Port, Program, Step, Target, Weight};
 use aot_runtime::{Device, OutputRef};
 use aot_tests::net::Random;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// Rows and columns of a layer's matrix of f32, which has a vector beside it.
 const SIDE: usize = 1024;
-/// Layers of the models: 16 and 512 MiB of matrices.
-const LAYERS: [usize; 2] = [4, 128];
-/// Loads after the first one.
+/// Layers of the models: 16, 64 and 512 MiB of matrices.
+const LAYERS: [usize; 3] = [4, 16, 128];
+/// Loads in this process, after one that is not counted.
 const LOADS: usize = 9;
 
-/// Prints a line for weights in a mapped file, and one for the same in memory, as embedded ones are, of every model.
+/// Prints a line for weights in a mapped file, and one for the same in memory, as embedded ones are, of every model: what
+/// loads take that follow others (`gb_per_s`, `load_ms`), what the first load of a process takes, from a mapping that
+/// nobody has used (`first_`), and one copy of as many bytes of page-locked memory (`link_gb_per_s`).
 pub(super) fn bench(device: &Device) -> Result<(), Failure> {
     for layers in LAYERS {
         let (major, minor) = device.capability().ok_or("weights are timed on GPUs")?;
         let model = Synthetic::new(Arch::of_capability(major * 10 + minor), layers)?;
-        let file = Temporary::new(&model.weights)?;
-        let mapped = map(&file.0)?;
-        let link = link::gb_per_s(mapped.len())?;
-        for (from, weights) in [("file", &mapped), ("memory", &model.weights)] {
-            let first = model.load(device, weights)?;
-            let others = (0..LOADS).map(|_| model.load(device, weights));
-            let others = others.collect::<Result<Vec<_>, _>>()?;
-            let of = |field: fn(&Load) -> f64| quantiles(others.iter().map(field).collect())[0];
+        let bytes = model.weights.len();
+        let link = link::gb_per_s(bytes)?;
+        let written = Temporary::new(&model)?;
+        for (from, mapped) in [("file", true), ("memory", false)] {
+            let files = Files { mapped, ..written.0.clone() };
+            let weights = files.weights()?;
+            model.load(device, &weights)?;
+            let loads = (0..LOADS).map(|_| model.load(device, &weights));
+            let loads = loads.collect::<Result<Vec<_>, _>>()?;
+            let of = |field: fn(&Load) -> f64| quantiles(loads.iter().map(field).collect())[0];
             let gb_per_s = of(|load| load.gb_per_s);
+            let first = first_load::measure(&files)?;
             println!(
                 "{}",
                 serde_json::json!({
-                    "name": "weights", "from": from, "bytes": mapped.len(), "gb_per_s": gb_per_s,
-                    "first_gb_per_s": first.gb_per_s, "link_gb_per_s": link,
+                    "name": "weights", "from": from, "bytes": bytes, "gb_per_s": gb_per_s,
                     "of_link": gb_per_s / link, "load_ms": of(|load| load.ms),
+                    "first_gb_per_s": first.gb_per_s, "first_of_link": first.gb_per_s / link,
+                    "first_load_ms": first.load_ms, "first_open_ms": first.open_ms,
+                    "link_gb_per_s": link,
                 })
             );
-            model.check(device, weights)?;
+            model.check(device, &weights)?;
         }
     }
     Ok(())
@@ -172,22 +179,28 @@ fn program(graph: &Graph, layout: &WeightsLayout, arch: Arch) -> Program {
     program
 }
 
-/// A file that is removed in the end.
-struct Temporary(PathBuf);
+/// A model in files that are removed in the end.
+struct Temporary(Files);
 
 impl Temporary {
-    fn new(bytes: &[u8]) -> Result<Self, Failure> {
-        let name = format!("aot-bench-{}.weights", std::process::id());
-        let file = Self(std::env::temp_dir().join(name));
-        std::fs::write(&file.0, bytes)?;
-        std::fs::File::open(&file.0)?.sync_all()?;
-        Ok(file)
+    fn new(model: &Synthetic) -> Result<Self, Failure> {
+        let file =
+            |what| std::env::temp_dir().join(format!("aot-bench-{}.{what}", std::process::id()));
+        let (name, images, weights) = (file("model"), file("images"), file("weights"));
+        let this = Self(Files { model: name, images, weights, mapped: true });
+        std::fs::write(&this.0.model, &model.model)?;
+        std::fs::write(&this.0.images, &model.images)?;
+        std::fs::write(&this.0.weights, &*model.weights)?;
+        std::fs::File::open(&this.0.weights)?.sync_all()?;
+        Ok(this)
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        for file in [&self.0.model, &self.0.images, &self.0.weights] {
+            let _ = std::fs::remove_file(file);
+        }
     }
 }
 
