@@ -5,9 +5,9 @@ mod pipeline;
 mod prepared;
 mod route;
 
-pub(crate) use pipeline::{Link, Slot, pipe};
 #[cfg(feature = "cuda")]
-pub(crate) use pipeline::{most_slots, slots};
-#[cfg(feature = "cuda")]
-pub(crate) use prepared::Prepared;
-pub(crate) use route::{Part, Route};
+pub(crate) use {
+    pipeline::{Link, Slot, most_slots, pipe, slots},
+    prepared::Prepared,
+    route::{Part, Route},
+};

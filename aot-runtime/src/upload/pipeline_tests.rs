@@ -157,6 +157,10 @@ fn short_data_takes_few_slots_and_no_threads() {
     assert_eq!([0, 1, PIECE, PIECE + 1, 4 * PIECE].map(slots), [0, 1, 1, 2, 3]);
     assert_eq!(slots(usize::MAX), most_slots());
     assert_eq!(most_slots(), cores().min(MOST_THREADS) * SLOTS);
+    let (data, test) = (data(0, PIECE / 2), Test::default());
+    assert_eq!(pipe(&data, test.slots(slots(data.len())), &&test).unwrap(), sums(&data));
+    assert_eq!(*test.threads.lock().unwrap(), [thread::current().id()]);
+    assert_eq!(test.arrived(), [Some(data)]);
 }
 
 #[test]
