@@ -23,9 +23,10 @@ pub struct Fault {
     pub index: usize,
     /// The driver's name for it, and what that means.
     pub reason: String,
-    /// The launch at fault is one of these, which were not known to be done; of a run, as they follow each other. It is
-    /// the only one where `AOT_LAUNCH_BLOCKING` is 1. None if no model was running: then it was another user of
-    /// the GPU in this process, or the hardware.
+    /// The launch at fault is one of these: of each execution context that was running, the launch that began last, and
+    /// the one after it, which may have begun without having told so (several, where there are loops, or runs of
+    /// other sizes behind). It is the only one where `AOT_LAUNCH_BLOCKING` is 1. None if no model was
+    /// running: then it was another user of the GPU in this process, or the hardware.
     pub launches: Vec<Launched>,
 }
 

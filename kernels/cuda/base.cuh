@@ -16,6 +16,26 @@ FN void let_launch_after_begin() {
 #endif
 }
 
+// Tells the host that this launch has begun and those before it are done: the first thread of the first block does. One
+// instruction to the compiler, which knows nothing of it that would change its choices for the rest of the kernel.
+FN void tell_progress(unsigned long long* progress, unsigned long long number) {
+#if defined(__CUDA_ARCH__)
+  asm volatile(
+      "{\n"
+      ".reg .pred first;\n"
+      ".reg .b32 block, thread;\n"
+      "mov.u32 block, %%ctaid.x;\n"
+      "mov.u32 thread, %%tid.x;\n"
+      "or.b32 block, block, thread;\n"
+      "setp.eq.u32 first, block, 0;\n"
+      "@first st.volatile.global.u64 [%0], %1;\n"
+      "}" ::"l"(progress),
+      "l"(number));
+#else
+  if (blockIdx.x == 0 && threadIdx.x == 0) *progress = number;
+#endif
+}
+
 // Asks for this block's share of what lies there, so that the GPU's cache has it once the wait is over.
 FN void prefetch_share(const void* from, long long bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

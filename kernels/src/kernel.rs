@@ -6,19 +6,24 @@ use aot_ir::dim::Cond;
 
 /// One argument of a kernel.
 ///
-/// A kernel takes one structure by value: first the address of its sizes if it has any, then the pointers in order,
-/// then the 64-bit integers, then the 32-bit ones, each naturally aligned. All of it stays from run to run, as long as
-/// buffers stay where they are, except [`Arg::Early`].
+/// A kernel takes one structure by value: first the address of its sizes if it has any, then that of progress, then the
+/// pointers in order, the launch's number, the 64-bit integers and the 32-bit ones, each naturally aligned. All of it
+/// stays from run to run, as long as buffers stay where they are, except [`Arg::Early`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Arg {
     /// Address of [`Kernel::sizes`], a multiple of 16.
     Sizes,
+    /// Address of 64 bits where the kernel stores [`Arg::Number`] once the launch before is done, unless no block has
+    /// anything to do.
+    Progress,
     /// Address of an operand's first element.
     Pointer(OperandId),
     /// Address of a zeroed scratch area of this many bytes that the kernel leaves zeroed
     /// (counters, split sums).
     Scratch(Dim),
+    /// A number of 64 bits that tells this launch from others.
+    Number,
     /// A 64-bit integer.
     I64(i64),
     /// A 32-bit integer.

@@ -234,6 +234,7 @@ mod tests {
         offsets: &[0, 256],
         scratch: 0,
         sizes: 0x2000,
+        progress: 0x3000,
         inputs: &[],
         outputs: &[],
     };
@@ -280,6 +281,8 @@ mod tests {
                 LaunchArg::I32(-1),
                 LaunchArg::I32(7),
                 LaunchArg::I32(9),
+                LaunchArg::Progress,
+                LaunchArg::Number,
             ],
             sizes: vec![
                 LaunchSize::I64(n.clone()),
@@ -291,12 +294,12 @@ mod tests {
         let varying = Launch { blocks: n, ..launch.clone() };
         let templates = templates(vec![launch, varying]);
         let [template, varying] = templates.all() else { panic!("{templates:?}") };
-        assert_eq!((template.id.step, template.id.kernel, template.argument_bytes()), (0, 3, 48));
+        assert_eq!((template.id.step, template.id.kernel, template.argument_bytes()), (0, 3, 64));
         let mut actions = Actions { sizes: vec![0; 32], ..Actions::default() };
         actions.launch(0, template, &mut templates.values(&[5])).unwrap();
         let [action] = &*actions.actions else { panic!("{actions:?}") };
         assert!(matches!(action, Action::Launch { blocks: Blocks::Exactly(2), sizes: 32, .. }));
-        let expected = [0x2020, 0x1000, 0x10_0100, 1 << 40, 0x7_ffff_ffff, 9];
+        let expected = [0x2020, 0x1000, 0x10_0100, 1 << 40, 0x7_ffff_ffff, 9, 0x3000, 3 << 32 | 1];
         assert_eq!(words(&templates, action), expected);
         assert_eq!(actions.sizes[32..], [5u64, 6 | 7 << 32, 0, 0].map(u64::to_le_bytes).concat());
         actions.launch(1, varying, &mut templates.values(&[0])).unwrap();

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use super::actions::Where;
-use super::driver::{Block, Event, Launches, Pinned, Transfer};
+use super::driver::{Block, Event, Launches, Pinned, PinnedWord, Transfer};
 use super::execution::{Fetch, From};
 use super::flight::{Flight, Names};
 use super::replay::Replays;
@@ -66,7 +66,7 @@ impl Context {
         sizes: usize,
     ) -> Result<Self> {
         let stream = Stream::new(gpu)?;
-        let flight = Flight::new(names);
+        let flight = Flight::new(names, PinnedWord::new(gpu)?);
         let launches: Weak<dyn Launches> = Arc::<Flight>::downgrade(&flight);
         gpu.watch(launches);
         let scratch = Block::zeroed(&stream, scratch, "scratch memory")?;
@@ -97,7 +97,8 @@ impl Context {
             pinned: (self.pinned.bytes()
                 + self.words.bytes()
                 + self.host.bytes()
-                + self.sizes.pinned_bytes()) as u64,
+                + self.sizes.pinned_bytes()
+                + PinnedWord::BYTES) as u64,
         };
         for (block, pinned) in self.late.iter().flatten() {
             memory.staging += block.bytes() as u64;
@@ -302,6 +303,7 @@ impl Context {
             offsets,
             scratch: self.scratch.address(),
             sizes: self.sizes.address(),
+            progress: self.flight.progress().address(),
             inputs,
             outputs,
         }
@@ -317,6 +319,8 @@ pub(super) struct Places<'a> {
     pub(super) scratch: u64,
     /// What kernels read of sizes.
     pub(super) sizes: u64,
+    /// Where kernels tell which launch has begun.
+    pub(super) progress: u64,
     pub(super) inputs: &'a [u64],
     pub(super) outputs: &'a [u64],
 }
@@ -325,7 +329,7 @@ impl Places<'_> {
     /// All addresses, by which runs of the same sizes are told apart.
     pub(super) fn all(&self) -> impl Iterator<Item = u64> + '_ {
         let tensors = self.inputs.iter().chain(self.outputs).copied();
-        [self.arena, self.scratch, self.sizes].into_iter().chain(tensors)
+        [self.arena, self.scratch, self.sizes, self.progress].into_iter().chain(tensors)
     }
 
     /// The address of a place.

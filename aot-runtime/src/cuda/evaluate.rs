@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::actions::{Action, Actions, Value};
+use super::actions::{Action, Actions, Blocks, Value};
 use super::flight::LaunchId;
 use super::layout::Layout;
 use super::on_device::OnDevice;
@@ -23,7 +23,7 @@ pub(crate) struct Evaluated {
     /// What the actions launch.
     pub(super) templates: Arc<Templates>,
     pub(super) actions: Vec<Action>,
-    /// The launches among the actions.
+    /// The launches among the actions, without those of no blocks.
     pub(super) launches: Arc<[LaunchId]>,
     /// What kernels read of sizes.
     pub(super) sizes: Vec<u8>,
@@ -141,6 +141,7 @@ pub(super) fn evaluate(how: How<'_>, steps: &[Step], atoms: &[i64]) -> Result<Ev
     let Actions { actions, sizes, .. } = actions;
     let decides = actions.iter().any(|action| matches!(action, Action::Control(_)));
     let launches = actions.iter().filter_map(|action| match action {
+        Action::Launch { blocks: Blocks::Exactly(0) | Blocks::AtLeast(0), .. } => None,
         Action::Launch { template, .. } => Some(templates.all()[*template].id),
         Action::Copy { .. } | Action::Control(_) => None,
     });

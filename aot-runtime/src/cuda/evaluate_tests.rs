@@ -8,6 +8,7 @@ use aot_ir::{Arch, DType, Dim, SymId, Symbol, Symbols};
 
 use super::super::actions::{Action, Blocks};
 use super::super::context::Places;
+use super::super::flight::LaunchId;
 use super::super::layout::{Layout, Placement};
 use super::super::templates::Templates;
 use super::{Evaluated, How, evaluate, most_sizes};
@@ -23,6 +24,7 @@ const PLACES: Places<'_> = Places {
     offsets: &[],
     scratch: 0x2_0000,
     sizes: 0x40_0000,
+    progress: 0x50_0000,
     inputs: &[0x100],
     outputs: &[0x200],
 };
@@ -74,10 +76,12 @@ impl Random {
             0 => LaunchSize::I64(r.dim(2)),
             _ => LaunchSize::I32(r.dim(2)),
         });
-        let mut args = self.list(4, |r| match r.below(6) {
+        let mut args = self.list(4, |r| match r.below(8) {
             0 => LaunchArg::Sizes,
             1 => LaunchArg::I64(-3),
             2 => LaunchArg::I32(r.below(9) as i32),
+            3 => LaunchArg::Progress,
+            4 => LaunchArg::Number,
             _ => LaunchArg::Buffer(BufferId(r.below(ADDRESSES.len() as u64) as u32)),
         });
         match self.below(3) {
@@ -284,6 +288,11 @@ fn defined(program: &Program, atoms: &[i64]) -> Result<Vec<Seen>> {
                     LaunchArg::Sizes => pack(&mut bytes, &(PLACES.sizes + end).to_le_bytes()),
                     LaunchArg::Buffer(id) => {
                         pack(&mut bytes, &ADDRESSES[id.0 as usize].to_le_bytes());
+                    }
+                    LaunchArg::Progress => pack(&mut bytes, &PLACES.progress.to_le_bytes()),
+                    LaunchArg::Number => {
+                        let id = LaunchId { step: *step, kernel: launch.kernel };
+                        pack(&mut bytes, &id.number().to_le_bytes());
                     }
                     LaunchArg::I64(number) => pack(&mut bytes, &number.to_le_bytes()),
                     LaunchArg::I32(number) => pack(&mut bytes, &number.to_le_bytes()),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use aot_ir::SymId;
 
 use super::context::{Context, Places};
-use super::driver::{Block, Notice};
+use super::driver::{Block, Notice, PinnedWord};
 use super::evaluate::{Evaluated, How, evaluate, most_sizes};
 use super::execution::Execution;
 use super::flight::{Flight, Names};
@@ -204,7 +204,8 @@ impl CudaModel {
             staging,
             pinned: staging
                 + SizesTable::pinned_room(self.resources.sizes) as u64
-                + self.host_bytes().unwrap_or(0),
+                + self.host_bytes().unwrap_or(0)
+                + PinnedWord::BYTES as u64,
         };
         let (contexts, idle) =
             (idle.len(), idle.into_iter().fold(ContextMemory::default(), ContextMemory::plus));

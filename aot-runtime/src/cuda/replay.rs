@@ -11,7 +11,7 @@ use super::actions::{Action, Blocks, Mode};
 use super::context::Places;
 use super::driver::{Function, Graph, GraphBuilder, Transfer, Work, execute};
 use super::evaluate::Evaluated;
-use super::flight::Flight;
+use super::flight::{Flight, LaunchId};
 use super::timer::{Piece, Timer};
 use crate::{Error, Result};
 
@@ -145,13 +145,10 @@ impl Run<'_> {
             self.flight.add(&self.evaluated.launches);
             return self.each(|_, work, freedom| put(work, freedom));
         }
-        let mut launches = self.evaluated.launches.iter();
         self.each(|_, work, freedom| {
             let _alone = stream.gpu().alone();
-            if let Work::Launch { .. } = work
-                && let Some(launch) = launches.next()
-            {
-                self.flight.only(*launch);
+            if let Some(Piece::Launch { launch: step, function }) = freedom.piece {
+                self.flight.only(LaunchId { step, kernel: function as u32 });
             }
             put(work, freedom)?;
             stream.synchronize()?;

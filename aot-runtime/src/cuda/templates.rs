@@ -39,6 +39,8 @@ pub(super) struct Template {
     buffers: Vec<(usize, Where)>,
     /// Words that are the address of the launch's sizes.
     own: Vec<usize>,
+    /// Words that are the address of [`LaunchArg::Progress`].
+    progress: Vec<usize>,
     /// What the kernel reads of sizes, and at which byte of them.
     pub(super) sizes: Vec<(usize, Size)>,
     /// Bytes that these take.
@@ -135,7 +137,8 @@ impl Template {
             room = at + bytes;
         }
         let mut arguments: Vec<u8> = Vec::new();
-        let (mut buffers, mut own) = (Vec::new(), Vec::new());
+        let (mut buffers, mut own, mut progress) = (Vec::new(), Vec::new(), Vec::new());
+        let id = LaunchId { step, kernel: launch.kernel };
         for arg in &launch.args {
             match arg {
                 LaunchArg::Sizes => own.push(append(&mut arguments, &[0; 8]) / 8),
@@ -145,6 +148,10 @@ impl Template {
                     }
                     other => buffers.push((append(&mut arguments, &[0; 8]) / 8, other)),
                 },
+                LaunchArg::Progress => progress.push(append(&mut arguments, &[0; 8]) / 8),
+                LaunchArg::Number => {
+                    append(&mut arguments, &id.number().to_le_bytes());
+                }
                 LaunchArg::I64(number) => {
                     append(&mut arguments, &number.to_le_bytes());
                 }
@@ -157,7 +164,7 @@ impl Template {
         arguments.resize(arguments.len().next_multiple_of(8).max(8), 0);
         let (words, _) = arguments.as_chunks::<8>();
         Ok(Self {
-            id: LaunchId { step, kernel: launch.kernel },
+            id,
             when: expressions.cond(&launch.when),
             blocks: expressions.dim(&launch.blocks),
             exactly: launch.blocks.as_const().is_some(),
@@ -165,6 +172,7 @@ impl Template {
             words: words.iter().map(|word| u64::from_le_bytes(*word)).collect(),
             buffers,
             own,
+            progress,
             sizes,
             room: room.next_multiple_of(SIZES_ALIGNMENT),
             told,
@@ -192,6 +200,9 @@ impl Template {
         }
         for word in &self.own {
             words[*word] = places.sizes + sizes;
+        }
+        for word in &self.progress {
+            words[*word] = places.progress;
         }
         if let Some(Told::Argument(at)) = self.told {
             words[at / 8] |= u64::from(early) << (at % 8 * 8);

@@ -340,6 +340,10 @@ pub enum LaunchArg {
     I32(i32),
     /// As [`LaunchSize::Early`].
     Early,
+    /// The address of 64 bits of the host, where the kernel stores [`LaunchArg::Number`] once the launch before is done.
+    Progress,
+    /// 64 bits that tell the launch from others, not 0.
+    Number,
 }
 
 /// A size that a kernel reads from memory.

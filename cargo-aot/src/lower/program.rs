@@ -333,6 +333,8 @@ impl Assembly<'_> {
                 }
                 Arg::Scratch(bytes) => LaunchArg::Buffer(self.scratch(bytes)),
                 Arg::Sizes => LaunchArg::Sizes,
+                Arg::Progress => LaunchArg::Progress,
+                Arg::Number => LaunchArg::Number,
                 Arg::I64(number) => LaunchArg::I64(*number),
                 Arg::I32(number) => LaunchArg::I32(*number),
                 Arg::Early => LaunchArg::Early,

@@ -71,6 +71,9 @@ impl Numbers {
 
 const CONSTANTS: [char; 2] = ['l', 'i'];
 const SIZES: [char; 2] = ['m', 'n'];
+/// [`Arg::Progress`] and [`Arg::Number`].
+const PROGRESS: &str = "  unsigned long long* progress;\n";
+const NUMBER: &str = "  unsigned long long number;\n";
 /// The last number of those that may change from run to run: [`Size::Early`].
 const EARLY: &str = "  int early;\n";
 
@@ -131,9 +134,11 @@ impl Arguments {
         if !self.sizes.is_empty() {
             text += "  const Sizes* sizes;\n";
         }
+        text += PROGRESS;
         for (i, pointer) in self.pointers.iter().enumerate() {
             let _ = writeln!(text, "  {} x{i};", pointer.type_name);
         }
+        text += NUMBER;
         self.constants.declare(&mut text, CONSTANTS);
         if self.sizes.is_empty() {
             text += EARLY;
@@ -177,7 +182,7 @@ impl Arguments {
                 blocks.text
             );
         }
-        text + body + "}\n"
+        text + "  tell_progress(p.progress, p.number);\n" + body + "}\n"
     }
 
     /// What to pass by value, in the order of the declaration.
@@ -188,7 +193,8 @@ impl Arguments {
         let wide = self.constants.wide.iter().map(|(d, _)| Arg::I64(number(d)));
         let narrow = self.constants.narrow.iter().map(|(d, _)| Arg::I32(number(d) as i32));
         let next = self.sizes.is_empty().then_some(Arg::Early);
-        sizes.into_iter().chain(pointers).chain(wide).chain(narrow).chain(next).collect()
+        let before = sizes.into_iter().chain([Arg::Progress]).chain(pointers);
+        before.chain([Arg::Number]).chain(wide).chain(narrow).chain(next).collect()
     }
 
     /// What to have in memory, in the order of the declaration.

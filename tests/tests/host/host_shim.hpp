@@ -156,11 +156,13 @@ static void run_block(unsigned threads) {
 }
 
 // Reads sizes, buffers and numbers, launches, writes the buffers back. Arguments come packed as the launch
-// ABI says: the address of sizes, pointers, 64-bit integers, 32-bit integers.
+// ABI says: the address of sizes, that of progress, pointers, 64-bit integers, of which the first is the launch's number,
+// 32-bit integers.
 template <typename Args> static void run_case(void (*kernel)(Args)) {
   static void (*launched)(Args);
   launched = kernel;
-  uint32_t grid = read_number<uint32_t>(), threads = read_number<uint32_t>();
+  uint32_t needed = read_number<uint32_t>(), threads = read_number<uint32_t>();
+  uint32_t grid = needed;
   // Blocks that have nothing to do must leave.
   if (read_number<uint32_t>()) grid += 2;
   uint32_t sizes_bytes = read_number<uint32_t>();
@@ -180,6 +182,8 @@ template <typename Args> static void run_case(void (*kernel)(Args)) {
     void* address = own_sizes.data();
     append(&address, 8);
   }
+  uint64_t progress = 0, *progress_address = &progress, number = 0;
+  append(&progress_address, 8);
   for (uint32_t i = 0; i < pointers; ++i) {
     uint64_t size = read_number<uint64_t>();
     same[i] = size == UINT64_MAX ? read_number<uint32_t>() : i;
@@ -194,6 +198,7 @@ template <typename Args> static void run_case(void (*kernel)(Args)) {
   }
   for (uint32_t i = 0; i < wide; ++i) {
     int64_t x = read_number<int64_t>();
+    if (i == 0) number = x;
     append(&x, 8);
   }
   for (uint32_t i = 0; i < narrow; ++i) {
@@ -212,6 +217,10 @@ template <typename Args> static void run_case(void (*kernel)(Args)) {
   for (uint32_t b = 0; b < grid; ++b) {
     blockIdx = {b, 0, 0};
     run_block(threads);
+  }
+  if (progress != (needed ? number : 0)) {
+    fprintf(stderr, "progress is %llu, not %llu\n", (unsigned long long)progress, (unsigned long long)number);
+    exit(5);
   }
   for (uint32_t i = 0; i < pointers; ++i) {
     uint64_t size = sizes[same[i]];

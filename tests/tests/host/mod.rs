@@ -116,6 +116,8 @@ fn source(runs: &[Run]) -> String {
 
 /// On the host, launches follow one another.
 const NONE_EARLY: i32 = 0;
+/// What tells launches from others.
+const NUMBER: u64 = 3 << 32 | 7;
 
 /// What the program reads for one case, and which operands it writes back.
 fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
@@ -137,7 +139,7 @@ fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
         u32::from(kernel.blocks.as_const().is_none()),
         sizes.len() as u32,
         count(|a| matches!(a, Arg::Pointer(_))),
-        count(|a| matches!(a, Arg::I64(_))),
+        count(|a| matches!(a, Arg::Number | Arg::I64(_))),
         count(|a| matches!(a, Arg::I32(_) | Arg::Early)),
     ];
     let mut bytes: Vec<u8> = header.iter().flat_map(|n| n.to_le_bytes()).collect();
@@ -162,7 +164,8 @@ fn input(run: &Run) -> (Vec<u8>, Vec<OperandId>) {
                 bytes.extend(buffer);
                 pointers.push(*id);
             }
-            Arg::Sizes => {}
+            Arg::Sizes | Arg::Progress => {}
+            Arg::Number => bytes.extend(NUMBER.to_le_bytes()),
             Arg::I64(number) => bytes.extend(number.to_le_bytes()),
             Arg::I32(number) => bytes.extend(number.to_le_bytes()),
             Arg::Early => bytes.extend(NONE_EARLY.to_le_bytes()),

@@ -8,7 +8,7 @@ use crate::{Fault, Launched};
 
 /// Something that launches kernels.
 pub(crate) trait Launches: std::fmt::Debug + Send + Sync {
-    /// Those whose end has not been seen.
+    /// Those of which one is under way, as far as can be told.
     fn under_way(&self) -> Vec<Launched>;
 }
 
@@ -35,10 +35,12 @@ impl Faults {
     /// Notes the first fault, which is the one that is told from then on. No thread that calls this holds what
     /// [`Launches::under_way`] waits for.
     pub(super) fn note(&self, gpu: &str, index: usize, reason: String) -> Arc<Fault> {
+        let watched = self.launching.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Dropped at the end: if nobody else has them any more, that asks for the fault.
+        let watched: Vec<Arc<dyn Launches>> = watched.iter().filter_map(Weak::upgrade).collect();
         let note = || {
-            let all = self.launching.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut launches: Vec<Launched> = Vec::new();
-            for launched in all.iter().filter_map(Weak::upgrade).flat_map(|l| l.under_way()) {
+            for launched in watched.iter().flat_map(|l| l.under_way()) {
                 if !launches.contains(&launched) {
                     launches.push(launched);
                 }

@@ -36,7 +36,7 @@ pub(crate) use graph::{Graph, GraphBuilder, has_loops};
 pub(crate) use library::version_text;
 pub(crate) use module::{Function, Module};
 pub(crate) use notice::Notice;
-pub(crate) use pinned::Pinned;
+pub(crate) use pinned::{Pinned, PinnedWord};
 pub(crate) use pooled::Pooled;
 pub(crate) use staging::{Slot, Staging};
 pub(crate) use stream::Stream;

@@ -1,7 +1,9 @@
 //! Memory of the host that a GPU copies from and to.
 
 use std::ffi::c_void;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use cudarc::driver::sys;
 
@@ -87,6 +89,35 @@ impl Pinned {
             // SAFETY: allocated and initialised with this length; no copy uses it now.
             n => unsafe { std::slice::from_raw_parts_mut(self.pointer, n) },
         }
+    }
+}
+
+/// 64 bits of the host, 0 at first, that kernels store to at any time. Whoever drops it has waited for them.
+#[derive(Debug)]
+pub(crate) struct PinnedWord(Pinned);
+
+impl PinnedWord {
+    /// What it takes.
+    pub(crate) const BYTES: usize = size_of::<AtomicU64>();
+
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
+        Pinned::new(gpu, Self::BYTES).map(Self)
+    }
+
+    /// Where it is, to the host and to kernels.
+    pub(crate) fn address(&self) -> u64 {
+        // All memory that the driver page-locks is mapped, and addresses are unified.
+        self.0.address() as u64
+    }
+}
+
+impl Deref for PinnedWord {
+    type Target = AtomicU64;
+
+    fn deref(&self) -> &AtomicU64 {
+        // SAFETY: allocated with this length, initialised and aligned to pages; the host uses it in this way alone, and
+        // kernels store all of it at once.
+        unsafe { AtomicU64::from_ptr(self.0.pointer.cast()) }
     }
 }
 

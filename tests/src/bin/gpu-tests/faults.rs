@@ -34,6 +34,8 @@ const NOWHERE: i64 = 64;
 /// Bytes of a tensor whose memory must come back, and how much less may do so of all.
 const LARGE: usize = 1 << 30;
 const SLACK: u64 = 256 << 20;
+/// Launches of an execution context that are named, at most: the one that began last, and the one after it.
+const SUSPECTS: usize = 2;
 /// The name of the network that is damaged.
 const DAMAGED: &str = "damaged";
 
@@ -265,6 +267,13 @@ pub(super) fn child(root: &Path, pack: &Pack, images: &Images, args: &[String]) 
     }
     if mode == "blocking" && fault.launches.len() != 1 {
         return Err("it is not told which launch is at fault".to_owned());
+    }
+    for (damaged, what) in [(true, "the damaged network"), (false, "the other one")] {
+        let of = |l: &&aot_runtime::Launched| (l.model == DAMAGED) == damaged;
+        match fault.launches.iter().filter(of).count() {
+            ..=SUSPECTS => {}
+            n => return Err(format!("{n} launches of {what} are suspected")),
+        }
     }
     if mode != "later" && fault.launches.iter().any(|l| l.model != DAMAGED) {
         return Err("a model is suspected that was not running".to_owned());
