@@ -153,7 +153,8 @@ impl CudaModel {
             Some(_) if !blocking => Decisions::new(&program, &target, &templates),
             _ => Decisions::default(),
         };
-        let sizes = most_sizes(&templates, &program.steps, &greatest, None).max(decisions.sizes);
+        let sizes = most_sizes(&templates, &program.steps, &greatest, None);
+        let sizes = sizes.max(decisions.sizes).max(prepare.sizes.len());
         let blocks = vec![kept_block];
         let model = Self {
             gpu: gpu.clone(),

@@ -26,7 +26,8 @@ const TRUTHS: i64 = 2;
 pub(super) struct Decisions {
     /// Everything that data decide.
     pub(super) all: Option<OnDevice>,
-    /// Loops, where that is not everything or not always, that need no word from the host on the way, by what counts their iterations.
+    /// Loops that need no word from the host on the way, by what counts their iterations, where that is not everything or
+    /// not always.
     pub(super) loops: HashMap<SymId, OnDevice>,
     /// Bytes of what kernels read of sizes then, at most.
     pub(super) sizes: usize,

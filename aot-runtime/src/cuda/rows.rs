@@ -99,7 +99,10 @@ impl Evaluation<'_> {
         }
         let values = if count > 0 { values.clone() } else { self.at_some(&repeated.count, values) };
         let at_most = repeated.count.eval(values.atoms())?.clamp(1, rows);
-        let body = self.rows_of(repeated.iteration, 0..at_most, &repeated.body, &values)?;
+        // There are as many rows whatever data decide. Those of iterations that are not made have any sizes.
+        let rows = if depends { rows } else { at_most };
+        let iterations = (0..rows).map(|iteration| iteration.min(at_most - 1));
+        let body = self.rows_of(repeated.iteration, iterations, &repeated.body, &values)?;
         let condition = repeated.condition.map(|buffer| self.layout.place(buffer)).transpose()?;
         let value = Value::Sizes(header as u64);
         let control = Control {
@@ -107,7 +110,7 @@ impl Evaluation<'_> {
             condition,
             value,
             progress: (header + PROGRESS) as u64,
-            period: at_most as u32,
+            period: rows as u32,
             ..Control::default()
         };
         self.add_rows(control, body, actions);

@@ -41,7 +41,8 @@ fn repeated(iteration: SymId, count: Dim, condition: Option<BufferId>, body: Vec
     Loop { iteration, count, condition, turns: None, guards: Vec::new(), body }
 }
 
-/// A branch, a loop that data end with another one in it and one that is told, and launches around: each has one size.
+/// A branch, a loop that data end with another one in it and in that one whose length it decides, and launches around: each
+/// has one size.
 fn program() -> Program {
     let mut symbols = Symbols::default();
     symbols.add(Symbol::new("n", 1, 9, 1));
@@ -69,7 +70,7 @@ fn program() -> Program {
         args: vec![LaunchArg::Sizes],
         sizes: vec![LaunchSize::I32(size), LaunchSize::Early],
     };
-    let told = repeated(K, 2.into(), None, vec![Step::Launch(5)]);
+    let told = repeated(K, modulo(dim(I), 2) + 1, None, vec![Step::Launch(5)]);
     let inner = repeated(J, 3.into(), Some(INNER), vec![Step::Loop(Box::new(told))]);
     let outer = vec![Step::Launch(4), Step::Loop(Box::new(inner)), Step::Launch(4)];
     let outer = Loop { turns: Some(TURNS), ..repeated(I, FOR_EVER.into(), Some(OUTER), outer) };
@@ -261,7 +262,7 @@ fn defined(n: i64, decision: &Decision) -> Vec<(u32, i64)> {
         let own = (4, (i + 1) % 2 * n + taken);
         out.push(own);
         for j in 0..(*inner).min(3) {
-            out.extend((0..2).map(|k| (5, i % 3 * 100 + j * 10 + k)));
+            out.extend((0..i % 2 + 1).map(|k| (5, i % 3 * 100 + j * 10 + k)));
         }
         out.push(own);
     }

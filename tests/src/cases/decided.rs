@@ -3,7 +3,7 @@
 use super::Cases;
 use crate::net::{Net, Repeat, dims};
 use aot_ir::op::{BinaryOp, ReduceOp, UnaryOp};
-use aot_ir::{DType, Dim, Op, ValueId};
+use aot_ir::{DType, Dim, Graph, Op, ValueId};
 
 /// Iterations that no loop comes to.
 const FOR_EVER: i64 = 1 << 40;
@@ -71,6 +71,16 @@ fn network(cases: &mut Cases, make: impl FnOnce(&mut Net, ValueId, ValueId) -> V
     let y = make(&mut net, x, limit);
     net.output(y);
     cases.at(net, &[1, 2, 3, 7, 8].map(|t| vec![("t", t)]));
+}
+
+/// So many layers of a small network, one a turn of a loop which counts them.
+pub fn layers_that_data_end(count: i64) -> Graph {
+    let mut net = Net::new();
+    let x = net.input(DType::F32, &dims(&[8, WIDTH as i64]));
+    let count = net.ints(&[], &[count]);
+    let y = layers(&mut net, x, count);
+    net.output(y);
+    net.graph
 }
 
 fn decided(cases: &mut Cases) {

@@ -15,6 +15,8 @@ mod reductions;
 mod scans;
 mod sizes;
 
+pub use decided::layers_that_data_end;
+
 use crate::net::Net;
 use aot_ir::{Graph, Op};
 

@@ -42,6 +42,9 @@ const PRECISIONS: [(&str, Precision); 4] = [
     ("bf16", Precision::Bf16),
 ];
 
+/// A loop that data end, and after how many turns, of a layer each.
+const LOOP: &str = "bench/loop";
+const LAYERS: i64 = 500;
 /// A decoder, and how many tokens it makes one by one.
 const DECODER: &str = "bench/decoder";
 const STEPS: usize = 1000;
@@ -96,6 +99,17 @@ pub(crate) fn gpu_pack(layout: &Layout, arguments: &Arguments) -> Result<()> {
             };
             packer.add(entry, &gemm(side), Precision::F16)?;
         }
+    }
+    if LOOP.contains(&arguments.filter) {
+        let entry = Entry {
+            name: LOOP.to_owned(),
+            precision: "f16".to_owned(),
+            sizes: vec![vec![]],
+            tolerance: 1e-2,
+            bench: true,
+            ..Entry::default()
+        };
+        packer.add(entry, &cases::layers_that_data_end(LAYERS), Precision::F16)?;
     }
     if DECODER.contains(&arguments.filter) {
         let made = Made::Decoder;
