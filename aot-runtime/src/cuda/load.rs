@@ -19,6 +19,9 @@ const FORCE_ARCH: &str = "AOT_FORCE_ARCH";
 /// Tests set this to have PTX used.
 const FORCE_PTX: &str = "AOT_FORCE_PTX";
 
+/// Tests set this to have the host decide what data decide, as it does with older drivers.
+const FORCE_HOST: &str = "AOT_FORCE_HOST";
+
 /// Whether the environment asks for runs that wait for every kernel.
 pub(super) fn blocking(variable: impl Fn(&str) -> Option<String>) -> Result<bool> {
     flag(&variable, LAUNCH_BLOCKING)
@@ -142,7 +145,8 @@ pub(super) fn functions(
     let last = target.loop_control.map_or(target.kernels.len(), |n| n as usize);
     let (launched, control) = target.kernels.split_at(last.min(target.kernels.len()));
     let launched = launched.iter().map(&mut function).collect::<Result<_>>()?;
-    let control = control.first().filter(|_| has_loops(gpu)).map(&mut function).transpose()?;
+    let on_gpu = has_loops(gpu) && !flag(&variable, FORCE_HOST)?;
+    let control = control.first().filter(|_| on_gpu).map(&mut function).transpose()?;
     let unlike = |control: &Function| control.parameter().is_some_and(|n| n != CONTROL_BYTES);
     match control.as_ref().is_some_and(unlike) {
         true => Err(Error::artifact("the kernel images", "the kernel that decides is another")),

@@ -136,7 +136,7 @@ fn warm_runs_ask_for_nothing(
         on_gpu(loaded, inputs)?;
     }
     let after = driver_counts();
-    let may_wait = !entry.name.starts_with(DECIDED);
+    let may_wait = !entry.name.starts_with(DECIDED) || std::env::var_os("AOT_FORCE_HOST").is_some();
     let waits = if may_wait { before.waits } else { after.waits };
     let same = DriverCounts { waits, ..after } == before;
     same.then_some(()).ok_or_else(|| format!("warm runs made {before:?} into {after:?}"))
