@@ -297,7 +297,7 @@ impl Replays {
                 // A graph whose change fails half-way is not put back.
                 Some(at) => {
                     let mut replay = self.kept.remove(at);
-                    replay.change(run)?;
+                    replay.change(run, stream)?;
                     self.kept.insert(0, replay);
                 }
                 None if run.evaluated.varies && !again && !decides => return run.submit(stream),
@@ -323,7 +323,8 @@ impl Replay {
             match freedom.control {
                 Some(Mode::Begin) => builder.begin_loop(&work),
                 Some(Mode::End) => builder.end_loop(&work),
-                Some(Mode::Choose) | None => builder.push(&work, freedom.waits),
+                Some(Mode::Choose) => builder.push_apart(&work),
+                None => builder.push(&work, freedom.waits),
             }
         })?;
         let graph = builder.finish()?;
@@ -344,14 +345,19 @@ impl Replay {
         upload.chain(kinds).chain(download).eq(here)
     }
 
-    /// Makes the nodes do the run's work.
-    fn change(&mut self, run: &Run<'_>) -> Result<()> {
+    /// Makes the nodes do the run's work. The run before it is ahead of it in the stream.
+    fn change(&mut self, run: &Run<'_>, stream: &Stream) -> Result<()> {
         if run.is(&self.last) {
             return Ok(());
         }
         let Self { graph, nodes, .. } = self;
+        // Bodies of loops are the GPU's to launch: they are not changed while they may run.
+        let mut runs = graph.decides();
         run.each(|n, work, freedom| {
             if !nodes[n].does(work, freedom.more) {
+                if std::mem::take(&mut runs) {
+                    stream.synchronize()?;
+                }
                 let work = roomy(work, freedom.more);
                 graph.set(n, &work)?;
                 nodes[n] = Node::of(&work, freedom.control);

@@ -94,6 +94,13 @@ impl GraphBuilder {
         Ok(())
     }
 
+    /// Appends a kernel that writes what the kernel after it reads before it waits, which so begins when this one is done.
+    pub(crate) fn push_apart(&mut self, work: &Work<'_>) -> Result<()> {
+        self.push(work, false)?;
+        self.chain.after_kernel = false;
+        Ok(())
+    }
+
     /// Appends a kernel that decides whether a loop, the node after it, has an iteration. What is pushed from here on is
     /// the loop's body. The kernel's first argument is set here.
     pub(crate) fn begin_loop(&mut self, deciding: &Work<'_>) -> Result<()> {
@@ -166,6 +173,11 @@ impl GraphBuilder {
 }
 
 impl Graph {
+    /// Whether it has loops.
+    pub(crate) fn decides(&self) -> bool {
+        !self.deciding.is_empty()
+    }
+
     fn add(&self, to: &Chain, work: &Work<'_>, early: bool) -> Result<sys::CUgraphNode> {
         let mut node = std::ptr::null_mut();
         let last = to.last.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
