@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::actions::{Action, Actions, Blocks, Value};
-use super::flight::LaunchId;
+use super::actions::{Action, Actions, Value};
 use super::layout::Layout;
 use super::on_device::OnDevice;
+use super::order::Order;
 use super::rows::{Decided, HEADER, PROGRESS};
 use super::templates::Templates;
 use super::values::Values;
@@ -23,8 +23,8 @@ pub(crate) struct Evaluated {
     /// What the actions launch.
     pub(super) templates: Arc<Templates>,
     pub(super) actions: Vec<Action>,
-    /// The launches among the actions, without those of no blocks.
-    pub(super) launches: Arc<[LaunchId]>,
+    /// The launches among the actions.
+    pub(super) launches: Arc<Order>,
     /// What kernels read of sizes.
     pub(super) sizes: Vec<u8>,
     /// Whether there are more or fewer actions at other sizes.
@@ -140,12 +140,7 @@ pub(super) fn evaluate(how: How<'_>, steps: &[Step], atoms: &[i64]) -> Result<Ev
     let varies = steps.iter().any(|step| matches!(step, Step::Loop(_)));
     let Actions { actions, sizes, .. } = actions;
     let decides = actions.iter().any(|action| matches!(action, Action::Control(_)));
-    let launches = actions.iter().filter_map(|action| match action {
-        Action::Launch { blocks: Blocks::Exactly(0) | Blocks::AtLeast(0), .. } => None,
-        Action::Launch { template, .. } => Some(templates.all()[*template].id),
-        Action::Copy { .. } | Action::Control(_) => None,
-    });
-    let launches = launches.collect();
+    let launches = Arc::new(Order::new(&actions, templates));
     let (steps, templates) = (steps.len(), templates.clone());
     Ok(Evaluated { id, steps, templates, actions, launches, sizes, varies, decides })
 }

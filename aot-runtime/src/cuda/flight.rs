@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::driver::{Event, Launches, PinnedWord};
+use super::order::Order;
 use crate::Launched;
 use crate::program::{Program, Target};
 
-/// Lists of launches that are kept, the last ones: as runs of a model launch much the same, what follows a launch in those
+/// Orders of launches that are kept, the last ones: as runs of a model launch much the same, what follows a launch in those
 /// follows it in others.
 const KEPT: usize = 16;
 
@@ -69,7 +70,7 @@ pub(super) struct Flight<W = PinnedWord> {
 
 #[derive(Debug, Default)]
 struct State {
-    launches: VecDeque<Arc<[LaunchId]>>,
+    launches: VecDeque<Arc<Order>>,
     /// Happens when all of them are done.
     done: Option<Arc<Event>>,
 }
@@ -89,7 +90,7 @@ impl<W: Deref<Target = AtomicU64>> Flight<W> {
     }
 
     /// These are going to be launched.
-    pub(super) fn add(&self, launches: &Arc<[LaunchId]>) {
+    pub(super) fn add(&self, launches: &Arc<Order>) {
         let mut state = self.lock();
         if state.done.take().is_some_and(|done| done.has_been_seen()) {
             state.launches.clear();
@@ -104,7 +105,7 @@ impl<W: Deref<Target = AtomicU64>> Flight<W> {
     /// This one is going to be launched, and all others are done.
     pub(super) fn only(&self, launch: LaunchId) {
         self.over();
-        self.add(&Arc::from([launch]));
+        self.add(&Arc::new(Order::of(launch)));
     }
 
     /// All of them are done when this happens.
@@ -131,14 +132,20 @@ where
             return Vec::new();
         }
         let last = LaunchId::numbered(self.progress.load(Ordering::Relaxed));
-        // Before the first one of a run comes the last one of the run before, if there is one.
-        let mut before = None;
         let mut found: Vec<LaunchId> = last.into_iter().collect();
-        for id in state.launches.iter().flat_map(|launches| launches.iter()) {
-            if before == last && !found.contains(id) {
-                found.push(*id);
+        // Whether the launch that began last may be the one before.
+        let mut behind = last.is_none();
+        for order in &state.launches {
+            let next = order.pairs.iter().filter(|(before, _)| Some(*before) == last);
+            let next = next.map(|(_, next)| *next);
+            let firsts = order.firsts.iter().copied().filter(|_| behind);
+            for id in firsts.chain(next) {
+                if !found.contains(&id) {
+                    found.push(id);
+                }
             }
-            before = Some(*id);
+            behind &= order.skipped;
+            behind |= last.is_some_and(|last| order.lasts.contains(&last));
         }
         found.into_iter().map(|id| self.names.of(id)).collect()
     }
@@ -161,8 +168,10 @@ mod tests {
         LaunchId { step, kernel }
     }
 
-    fn list<const N: usize>(launches: [LaunchId; N]) -> Arc<[LaunchId]> {
-        Arc::from(launches)
+    fn list<const N: usize>(launches: [LaunchId; N]) -> Arc<Order> {
+        let (firsts, lasts) = (vec![launches[0]], vec![launches[N - 1]]);
+        let pairs = launches.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        Arc::new(Order { firsts, lasts, pairs, skipped: false })
     }
 
     impl Flight<Box<AtomicU64>> {

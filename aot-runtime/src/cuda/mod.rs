@@ -11,6 +11,7 @@ mod layout;
 mod load;
 mod model;
 mod on_device;
+mod order;
 mod peak;
 mod pieces;
 mod replay;
