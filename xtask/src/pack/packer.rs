@@ -88,10 +88,13 @@ impl<'a> Packer<'a> {
             serde_json::to_string_pretty(&self.pack).map_err(|e| Error::Other(e.to_string()))?;
         write(&self.dir.join(FILE), json.as_bytes())?;
         executables(layout, self.dir)?;
-        let script = self.dir.join("run.sh");
-        write(&script, SCRIPT.as_bytes())?;
-        let runnable = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&script, runnable).map_err(Error::io("make executable", &script))?;
+        for (name, text) in [("run.sh", SCRIPT), ("sanitize.sh", include_str!("sanitize.sh"))] {
+            let script = self.dir.join(name);
+            write(&script, text.as_bytes())?;
+            let runnable = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(&script, runnable)
+                .map_err(Error::io("make executable", &script))?;
+        }
         println!(
             "{} networks, {} kernels, {} not compiled in {}",
             self.pack.entries.len(),
