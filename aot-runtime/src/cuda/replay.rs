@@ -199,6 +199,8 @@ enum Kind {
     Begin,
     /// One that ends it.
     End,
+    /// One that the launch after it does not begin before.
+    Choose,
     /// A launch of no block, ever: the kernel after it does not wait for it, and so not for the one before.
     Nothing,
 }
@@ -232,7 +234,8 @@ impl Kind {
         match control {
             Some(Mode::Begin) => Self::Begin,
             Some(Mode::End) => Self::End,
-            Some(Mode::Choose) | None => Self::Launch,
+            Some(Mode::Choose) => Self::Choose,
+            None => Self::Launch,
         }
     }
 }
