@@ -22,8 +22,9 @@ impl Order {
 
     /// One launch.
     pub(super) fn of(launch: LaunchId) -> Self {
-        let (firsts, lasts) = (vec![launch], vec![launch]);
-        Self { firsts, lasts, pairs: Vec::new(), skipped: false }
+        let mut order = Self::empty();
+        order.launch(launch);
+        order
     }
 
     /// The launches of actions, without those of no blocks.
@@ -33,9 +34,7 @@ impl Order {
             match action {
                 Action::Launch { blocks: Blocks::Exactly(0) | Blocks::AtLeast(0), .. }
                 | Action::Copy { .. } => {}
-                Action::Launch { template, .. } => {
-                    order.then(Self::of(templates.all()[*template].id));
-                }
+                Action::Launch { template, .. } => order.launch(templates.all()[*template].id),
                 Action::Control(control) => match control.mode {
                     Mode::Begin => around.push(std::mem::replace(&mut order, Self::empty())),
                     Mode::End => {
@@ -48,6 +47,15 @@ impl Order {
             }
         }
         order
+    }
+
+    /// Continues with a launch.
+    fn launch(&mut self, launch: LaunchId) {
+        self.pairs.extend(self.lasts.drain(..).map(|last| (last, launch)));
+        self.lasts.push(launch);
+        if std::mem::take(&mut self.skipped) {
+            self.firsts.push(launch);
+        }
     }
 
     /// Continues with others.
@@ -85,7 +93,7 @@ mod tests {
 
     fn chain(steps: &[u32]) -> Order {
         let mut order = Order::empty();
-        steps.iter().for_each(|step| order.then(Order::of(id(*step))));
+        steps.iter().for_each(|step| order.launch(id(*step)));
         order
     }
 
