@@ -1,5 +1,6 @@
 //! Launches with all sizes known.
 
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,28 +39,17 @@ pub(super) const MOST_LAUNCHES: i64 = 4096;
 
 /// Whether a step can be evaluated as a whole at sizes given by the symbols' atoms.
 pub(super) fn is_whole(step: &Step, atoms: &[i64]) -> bool {
-    step.is_foreseen() && launches(step, atoms).is_some_and(|n| n <= MOST_LAUNCHES)
+    let actions = || actions(slice::from_ref(step), atoms, None);
+    step.is_foreseen() && actions().is_some_and(|n| n <= MOST_LAUNCHES)
 }
 
-/// How many launches and copies a step comes to, if that can be told.
-fn launches(step: &Step, atoms: &[i64]) -> Option<i64> {
-    match step {
-        Step::Loop(repeated) => {
-            let mut each = repeated.body.iter().map(|step| launches(step, atoms));
-            let each = each.try_fold(0i64, |sum, n| sum.checked_add(n?))?;
-            repeated.count.eval(atoms).ok()?.max(0).checked_mul(each)
-        }
-        _ => Some(1),
-    }
-}
-
-/// How many actions steps come to where the GPU decides what data decide, if that can be told.
-pub(super) fn actions(steps: &[Step], atoms: &[i64], device: &OnDevice) -> Option<i64> {
+/// How many actions steps come to, if that can be told; of a loop whose end the GPU decides, those of one iteration.
+pub(super) fn actions(steps: &[Step], atoms: &[i64], device: Option<&OnDevice>) -> Option<i64> {
     steps.iter().try_fold(0i64, |sum, step| {
         let own = match step {
             Step::Loop(repeated) => {
                 let each = actions(&repeated.body, atoms, device)?;
-                match device.rows(repeated.iteration) {
+                match device.and_then(|device| device.rows(repeated.iteration)) {
                     Some(_) => each.checked_add(2)?,
                     None => repeated.count.eval(atoms).ok()?.max(0).checked_mul(each)?,
                 }
@@ -96,7 +86,8 @@ pub(super) fn most_sizes(
                     // Evaluated iteration by iteration.
                     None if !step.is_foreseen() && device.is_none() => each,
                     None => {
-                        let inside = repeated.body.iter().filter_map(|s| launches(s, greatest));
+                        let body = repeated.body.iter().map(slice::from_ref);
+                        let inside = body.filter_map(|step| actions(step, greatest, None));
                         let turns = repeated.count.eval(greatest).unwrap_or(i64::MAX);
                         let most = (MOST_LAUNCHES / inside.sum::<i64>().max(1)).max(1);
                         each.saturating_mul(turns.clamp(1, most) as usize)

@@ -237,9 +237,11 @@ impl<'r> Execution<'r> {
     /// Launches everything, waiting where a size is read.
     fn steps(&mut self, outputs: &mut [OutputRef<'_>], staging: &Staging) -> Result<()> {
         let model = self.model;
-        let device = model.on_device(self.sizes.atoms());
-        if let Some(device) = device.filter(|_| self.timer.is_none()) {
-            return self.all_at_once(device, staging);
+        if let Some(device) = model.on_device()
+            && self.timer.is_none()
+            && self.all_at_once(device, staging)?
+        {
+            return Ok(());
         }
         let all = model.program().steps.as_slice();
         let evaluated = match self.sizes.launches.get() {
@@ -271,21 +273,29 @@ impl<'r> Execution<'r> {
         Ok(())
     }
 
-    /// Launches everything as one graph, in which the GPU decides what data decide.
-    fn all_at_once(&mut self, device: &OnDevice, staging: &Staging) -> Result<()> {
+    /// Launches everything as one graph, in which the GPU decides what data decide; whether it may at these sizes.
+    fn all_at_once(&mut self, device: &OnDevice, staging: &Staging) -> Result<bool> {
         let steps = &self.model.program().steps;
-        if self.rehearsed {
-            let evaluated = self.evaluate(steps, Some(device))?;
-            return self.replay(&evaluated, staging);
-        }
+        let evaluate = || match device.is_safe(self.sizes.atoms()) {
+            true => self.evaluate(steps, Some(device)).map(Some),
+            false => Ok(None),
+        };
+        let rehearsed;
         let decided = match self.sizes.decided.get() {
+            _ if self.rehearsed => {
+                rehearsed = evaluate()?;
+                &rehearsed
+            }
             Some(decided) => decided,
             None => {
-                let evaluated = self.evaluate(steps, Some(device))?;
-                self.sizes.decided.get_or_init(|| evaluated)
+                let decided = evaluate()?;
+                self.sizes.decided.get_or_init(|| decided)
             }
         };
-        self.replay(decided, staging)
+        match decided {
+            Some(decided) => self.replay(decided, staging).map(|()| true),
+            None => Ok(false),
+        }
     }
 
     /// Launches a run of which the host learns nothing on the way.

@@ -218,9 +218,9 @@ impl CudaModel {
         &self.templates
     }
 
-    /// What of all steps the GPU decides at these sizes, if that is everything that data decide.
-    pub(super) fn on_device(&self, atoms: &[i64]) -> Option<&OnDevice> {
-        self.decisions.all.as_ref().filter(|device| device.is_safe(atoms))
+    /// What of all steps the GPU decides, if that is everything that data decide.
+    pub(super) fn on_device(&self) -> Option<&OnDevice> {
+        self.decisions.all.as_ref()
     }
 
     /// What of a loop, which is known by what counts its iterations, the GPU decides at these sizes.

@@ -41,7 +41,7 @@ impl Decisions {
         let mut take = |steps: &[Step], found: Option<OnDevice>| {
             let found = found?;
             let bytes = most_sizes(templates, steps, &greatest, Some(&found));
-            let few = actions(steps, &greatest, &found).is_some_and(|n| n <= MOST_LAUNCHES);
+            let few = actions(steps, &greatest, Some(&found)).is_some_and(|n| n <= MOST_LAUNCHES);
             let fits = few && bytes <= MOST_BYTES;
             out.sizes = out.sizes.max(if fits { bytes } else { 0 });
             fits.then_some(found)
@@ -75,19 +75,26 @@ pub(super) struct OnDevice {
 impl OnDevice {
     /// All steps of a program, if they need no word from the host. It does not learn the sizes that the run binds then.
     pub(super) fn of_all(program: &Program, target: &Target) -> Option<Self> {
-        Self::of(program, target, &program.steps)
+        Self::of(program, target, |analysis| analysis.foresees(&program.steps))
     }
 
     /// A loop alone, if its iterations need no word from the host, which reads how many were made.
-    pub(super) fn of_loop(program: &Program, target: &Target, repeated: &Loop) -> Option<Self> {
-        let alone = Loop { turns: None, ..repeated.clone() };
-        Self::of(program, target, &[Step::Loop(Box::new(alone))])
+    pub(super) fn of_loop<'p>(
+        program: &'p Program,
+        target: &'p Target,
+        repeated: &'p Loop,
+    ) -> Option<Self> {
+        Self::of(program, target, |analysis| analysis.foresees_turns(repeated))
     }
 
-    fn of(program: &Program, target: &Target, steps: &[Step]) -> Option<Self> {
+    fn of<'p>(
+        program: &'p Program,
+        target: &'p Target,
+        foresee: impl FnOnce(&mut Analysis<'p>) -> Option<()>,
+    ) -> Option<Self> {
         target.loop_control?;
         let mut analysis = Analysis { program, target, found: Self::default(), bound: Vec::new() };
-        analysis.foresees(steps)?;
+        foresee(&mut analysis)?;
         let decides = !analysis.found.loops.is_empty() || !analysis.found.chosen.is_empty();
         decides.then_some(analysis.found)
     }
@@ -148,7 +155,22 @@ impl<'p> Analysis<'p> {
         Some(())
     }
 
+    /// As [`Analysis::foresees`] of a loop and the steps after it.
     fn foresees_loop(&mut self, repeated: &'p Loop, rest: &'p [Step]) -> Option<()> {
+        self.foresees_turns(repeated)?;
+        let Some(turns) = repeated.turns else { return Some(()) };
+        if !self.found.loops.contains_key(&repeated.iteration) {
+            return None;
+        }
+        let dims = self.dims(rest);
+        match dims.iter().any(|dim| dim.mentions(turns)) || self.is_told(turns) {
+            true => self.choose(turns, period(&dims, turns)?),
+            false => Some(()),
+        }
+    }
+
+    /// As [`Analysis::foresees`] of a loop, whose number of iterations nobody asks for.
+    fn foresees_turns(&mut self, repeated: &'p Loop) -> Option<()> {
         self.bound.push(repeated.iteration);
         let sides = repeated.guards.iter().flat_map(|guard| [&guard.lhs, &guard.rhs]);
         let varies = sides.into_iter().any(|dim| self.decided(dim));
@@ -158,10 +180,7 @@ impl<'p> Analysis<'p> {
         }
         self.found.guards.extend_from_slice(&repeated.guards);
         if repeated.condition.is_none() && !self.decided(&repeated.count) {
-            return match repeated.turns {
-                None => self.foresees(&repeated.body),
-                Some(_) => None,
-            };
+            return self.foresees(&repeated.body);
         }
         self.bound.push(repeated.iteration);
         self.foresees(&repeated.body)?;
@@ -171,14 +190,9 @@ impl<'p> Analysis<'p> {
             (most <= MOST_ROWS).then_some(most.max(1))
         })?;
         // A symbol that counts two loops would have the rows of one.
-        if self.found.loops.insert(repeated.iteration, rows).is_some() {
-            return None;
-        }
-        let Some(turns) = repeated.turns else { return Some(()) };
-        let dims = self.dims(rest);
-        match dims.iter().any(|dim| dim.mentions(turns)) || self.is_told(turns) {
-            true => self.choose(turns, period(&dims, turns)?),
-            false => Some(()),
+        match self.found.loops.insert(repeated.iteration, rows) {
+            Some(_) => None,
+            None => Some(()),
         }
     }
 

@@ -14,9 +14,9 @@ pub struct Sizes {
     /// Launches up to the first size that the run computes.
     #[cfg(feature = "cuda")]
     pub(crate) launches: std::sync::OnceLock<crate::cuda::Evaluated>,
-    /// All launches, where the GPU decides what data decide.
+    /// All launches, where the GPU decides what data decide; none where it may not.
     #[cfg(feature = "cuda")]
-    pub(crate) decided: std::sync::OnceLock<crate::cuda::Evaluated>,
+    pub(crate) decided: std::sync::OnceLock<Option<crate::cuda::Evaluated>>,
 }
 
 impl Sizes {
