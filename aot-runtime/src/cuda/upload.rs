@@ -1,8 +1,8 @@
 //! Weights on their way to the GPU.
 //!
-//! They pass through page-locked memory of a few MiB: several threads, the calling one among them, take the next piece
-//! that nobody has, copy it into a slot of their own, check it there and put its copies into the upload's one stream.
-//! Pieces are put there in whatever order. No thread waits for another one, only for its own slots to be copied, so that
+//! They pass through page-locked memory of a few MiB: several threads, the calling one among them, take the next one or two
+//! pieces that nobody has, copy them into a slot of their own, check them there and put their copies into the upload's one
+//! stream, in whatever order. No thread waits for another one, only for its own slots to be copied, so that
 //! the memory of the host or the link is what sets the pace.
 //!
 //! The slots are memory that is made while the GPU is opened, locked at the first upload and kept by the GPU for the
@@ -16,9 +16,9 @@ use std::collections::HashMap;
 use super::Stream;
 use super::driver::{Block, Slot, Staging};
 use super::load::greatest_bytes;
-use crate::artifact::{PIECE, UncheckedWeights, WEIGHT_ALIGNMENT};
+use crate::artifact::{UncheckedWeights, WEIGHT_ALIGNMENT};
 use crate::program::{BufferId, Place, Program};
-use crate::upload::{self, Link, Part, Route, pipe};
+use crate::upload::{self, Link, Pace, Part, Route, pipe};
 use crate::{Error, Result};
 
 /// Where weights go: places of buffers in a block.
@@ -50,12 +50,12 @@ pub(super) fn upload(
         }
     }
     // Buffers begin at such multiples, so that no other one fits between two that are closer.
-    let route = Route::new(parts, PIECE, WEIGHT_ALIGNMENT as usize);
-    let (slots, bytes) = (upload::slots(data.len()), PIECE.min(data.len()));
-    let mut staging = Staging::new(stream.gpu(), slots * bytes)?;
+    let pace = Pace::of(data.len());
+    let route = Route::new(parts, pace.bytes.max(1), WEIGHT_ALIGNMENT as usize);
+    let mut staging = Staging::new(stream.gpu(), pace.slots * pace.bytes)?;
     let blocks = destinations.iter().map(|(block, _)| *block).collect();
     let uploads = Uploads { stream, blocks, route };
-    let sums = pipe(data, staging.slots(slots, bytes), &uploads)?;
+    let sums = pipe(data, pace, staging.slots(pace.slots, pace.bytes), &uploads)?;
     stream.synchronize()?;
     weights.check(&sums)
 }
@@ -76,9 +76,9 @@ impl upload::Slot for Slot<'_> {
 impl<'a> Link for Uploads<'a> {
     type Slot = Slot<'a>;
 
-    fn send(&self, piece: usize, slot: &mut Slot<'a>) -> Result<()> {
+    fn send(&self, number: usize, slot: &mut Slot<'a>) -> Result<()> {
         self.stream.gpu().enter()?;
-        for chunk in self.route.of(piece) {
+        for chunk in self.route.of(number) {
             let block = self.blocks[chunk.block];
             block.upload(self.stream, chunk.offset, slot, chunk.start, chunk.bytes)?;
         }

@@ -77,18 +77,21 @@ impl Recent {
         atoms: Vec<i64>,
         make: impl FnOnce(Vec<i64>) -> Result<Sizes>,
     ) -> Result<Arc<Sizes>> {
-        let poisoned = |_| Error::Poisoned("the sizes of recent runs");
+        let kept = || self.0.lock().map_err(|_| Error::Poisoned("the sizes of recent runs"));
         {
-            let mut kept = self.0.lock().map_err(poisoned)?;
+            let mut kept = kept()?;
             if let Some(at) = kept.iter().position(|s| s.atoms == atoms) {
                 kept[..=at].rotate_right(1);
                 return Ok(kept[0].clone());
             }
         }
         let sizes = Arc::new(make(atoms)?);
-        let mut kept = self.0.lock().map_err(|_| Error::Poisoned("the sizes of recent runs"))?;
-        kept.truncate(KEPT - 1);
+        let mut kept = kept()?;
+        let oldest = if kept.len() < KEPT { None } else { kept.pop() };
         kept.insert(0, sizes.clone());
+        // Other threads do not wait until it is freed.
+        drop(kept);
+        drop(oldest);
         Ok(sizes)
     }
 }

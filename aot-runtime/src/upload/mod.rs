@@ -7,7 +7,7 @@ mod route;
 
 #[cfg(feature = "cuda")]
 pub(crate) use {
-    pipeline::{Link, Slot, most_slots, pipe, slots},
+    pipeline::{Link, Pace, Slot, pipe},
     prepared::Prepared,
     route::{Part, Route},
 };

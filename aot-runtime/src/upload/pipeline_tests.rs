@@ -50,7 +50,6 @@ impl Drop for Late<'_> {
 impl Slot for Late<'_> {
     fn fill(&mut self, bytes: &[u8]) -> &[u8] {
         assert_eq!(self.sent, None, "filled while it is copied");
-        assert!(bytes.len() <= PIECE);
         if self.test.panics == Some(bytes[0]) {
             std::panic::resume_unwind(Box::new("a test"));
         }
@@ -94,8 +93,20 @@ impl Test {
         (0..count).map(slot).collect()
     }
 
+    /// Sends data piece by piece.
     fn pipe(&self, data: &[u8], threads: usize, slots: usize) -> Result<Vec<u64>> {
-        pipe_with(data, threads, self.slots(slots), &self)
+        self.pipe_at_once(data, threads, slots, 1)
+    }
+
+    fn pipe_at_once(
+        &self,
+        data: &[u8],
+        threads: usize,
+        slots: usize,
+        pieces: usize,
+    ) -> Result<Vec<u64>> {
+        let pace = Pace { threads, slots, bytes: (pieces * PIECE).min(data.len()) };
+        pipe(data, pace, self.slots(slots), &self)
     }
 
     /// What came of all pieces.
@@ -122,10 +133,14 @@ fn all_arrives_once_with_any_number_of_threads_and_slots() {
         let data = data(pieces, beyond);
         for threads in [1, 2, 5] {
             for slots in [1, 2, 4, 10] {
-                let test = Test::default();
-                assert_eq!(test.pipe(&data, threads, slots).unwrap(), sums(&data));
-                let all: Vec<u8> = test.arrived().into_iter().flat_map(Option::unwrap).collect();
-                assert!(all == data, "{pieces} pieces by {threads} threads with {slots} slots");
+                for at_once in [1, 2, 5] {
+                    let test = Test::default();
+                    let sent = test.pipe_at_once(&data, threads, slots, at_once).unwrap();
+                    assert_eq!(sent, sums(&data));
+                    let all: Vec<_> = test.arrived().into_iter().map(Option::unwrap).collect();
+                    let whole = all.iter().rev().skip(1).all(|sent| sent.len() == at_once * PIECE);
+                    assert!(whole && all.concat() == data, "{pieces} {threads} {slots} {at_once}");
+                }
             }
         }
     }
@@ -150,17 +165,30 @@ fn every_thread_sends_where_it_has_two_slots() {
 
 #[test]
 fn short_data_takes_few_slots_and_no_threads() {
-    let threads_of = |cores| [0, 1, 7, 8, 16, 100].map(|pieces| threads(pieces, cores));
+    let of = |pieces: usize, cores| Pace::with(pieces * PIECE, cores);
+    let threads_of = |cores| [0, 1, 7, 8, 16, 100].map(|pieces| of(pieces, cores).threads);
     assert_eq!(threads_of(16), [1, 1, 1, 2, 4, MOST_THREADS]);
     assert_eq!(threads_of(3), [1, 1, 1, 2, 3, 3]);
     assert_eq!((threads_of(1), threads_of(0)), ([1; 6], [1; 6]));
-    assert_eq!([0, 1, PIECE, PIECE + 1, 4 * PIECE].map(slots), [0, 1, 1, 2, 3]);
-    assert_eq!(slots(usize::MAX), most_slots());
-    assert_eq!(most_slots(), cores().min(MOST_THREADS) * SLOTS);
+    let slots_of = |bytes| Pace::with(bytes, 16).slots;
+    assert_eq!([0, 1, PIECE, PIECE + 1, 4 * PIECE].map(slots_of), [0, 1, 1, 2, 3]);
+    assert_eq!([0, 1, PIECE, PIECE + 1].map(|n| Pace::of(n).bytes), [0, 1, PIECE, PIECE]);
     let (data, test) = (data(0, PIECE / 2), Test::default());
-    assert_eq!(pipe(&data, test.slots(slots(data.len())), &&test).unwrap(), sums(&data));
+    let pace = Pace::of(data.len());
+    assert_eq!(pipe(&data, pace, test.slots(pace.slots), &&test).unwrap(), sums(&data));
     assert_eq!(*test.threads.lock().unwrap(), [thread::current().id()]);
     assert_eq!(test.arrived(), [Some(data)]);
+}
+
+#[test]
+fn long_data_goes_in_great_slots() {
+    let of = |pieces: usize, cores| Pace::with(pieces * PIECE, cores);
+    assert_eq!(of(119, 16), Pace { threads: 10, slots: 30, bytes: PIECE });
+    assert_eq!(of(120, 16), Pace { threads: 10, slots: 20, bytes: 2 * PIECE });
+    assert_eq!(of(13, 1), Pace { threads: 1, slots: 2, bytes: 2 * PIECE });
+    assert_eq!(Pace::of(usize::MAX).slots * 2 * PIECE, Pace::most_bytes());
+    let needed = |pieces| Pace::of(pieces * PIECE + 1).slots * Pace::of(pieces * PIECE + 1).bytes;
+    assert!((0..200).all(|pieces| needed(pieces) <= Pace::most_bytes()));
 }
 
 #[test]
@@ -188,7 +216,7 @@ fn after_the_first_failure_no_thread_begins_a_piece() {
     let fails = Test { fails: Some(3), ..Test::default() };
     let panics = Test { panics: Some(0), ..Test::default() };
     for (first, second, error) in [(&fails, &panics, "a test"), (&panics, &fails, "panicked")] {
-        let pieces = Pieces::new(&data);
+        let pieces = Pieces::new(&data, PIECE);
         pieces.work(first.slots(2), &first);
         assert_eq!(pieces.claim(), None);
         // A thread that was in the middle of a piece fails, too.

@@ -253,9 +253,10 @@ fn weights(plan: &Plan<'_>) -> (Vec<Weight>, HashMap<u32, u32>) {
     (out, numbers)
 }
 
-/// Whether a loop ends when data says so, and nothing of an iteration has to be checked.
+/// Whether a loop ends when data says so, and what has to be checked is the same for every iteration.
 fn is_decided_by_data(each: &Repetition) -> bool {
-    each.condition.is_some() && each.guards.is_empty()
+    let mut sides = each.guards.iter().flat_map(|guard| [&guard.lhs, &guard.rhs]);
+    each.condition.is_some() && !sides.any(|dim| dim.mentions(each.iteration))
 }
 
 struct Assembly<'a> {

@@ -3,7 +3,7 @@
 use super::Cases;
 use crate::net::{Net, Repeat, dims};
 use aot_ir::op::{BinaryOp, ReduceOp, UnaryOp};
-use aot_ir::{DType, Dim, Graph, Op, ValueId};
+use aot_ir::{DType, Dim, Graph, Guard, Op, ValueId};
 
 /// Iterations that no loop comes to.
 const FOR_EVER: i64 = 1 << 40;
@@ -148,6 +148,31 @@ fn decided(cases: &mut Cases) {
     let y = layer(&mut net, found[1]);
     net.output(y);
     cases.at(net, &[1, 2, 7, 40].map(|t| vec![("t", t)]));
+    checked(cases);
+}
+
+/// A loop whose turns need two sizes to be equal.
+fn checked(cases: &mut Cases) {
+    let mut net = Net::new();
+    let (t, u) = (net.symbol("t", 1, 40, 1), net.symbol("u", 1, 40, 1));
+    let [x, other] = [&t, &u].map(|n| net.input(DType::F32, &[n.clone(), (WIDTH as i64).into()]));
+    let limit = limit(&mut net, &t);
+    let (w, zero) = (net.weight(&[WIDTH, WIDTH]), net.ints(&[], &[0]));
+    let first = less(&mut net, zero, limit);
+    let count = Dim::from(FOR_EVER);
+    let repeat = Repeat { count: &count, backward: &[], first: Some(first) };
+    let found = net.repeat(repeat, &[x, zero], &[w, limit, other], |net, _, state, captured| {
+        net.graph.guards.push(Guard { lhs: t, rhs: u, node: "checked".to_owned() });
+        let next = layer_with(net, state[0], captured[0]);
+        let mean = Op::Reduce { op: ReduceOp::Mean, axes: vec![0], keep_dims: false };
+        let mean = net.op(mean, &[captured[2]]);
+        let next = net.add(next, mean);
+        let one = net.ints(&[], &[1]);
+        let made = net.add(state[1], one);
+        vec![less(net, made, captured[1]), next, made]
+    });
+    net.output(found[1]);
+    cases.at(net, &[1, 3, 8].map(|n| vec![("t", n), ("u", n)]));
 }
 
 pub(super) fn all(cases: &mut Cases) {

@@ -12,8 +12,7 @@ use super::held::Held;
 use super::library::{check, describe, error, is_present, open};
 use super::pool::MemoryPool;
 use super::stream::Stream;
-use crate::artifact::PIECE;
-use crate::upload::{Prepared, most_slots};
+use crate::upload::{Pace, Prepared};
 use crate::{Error, Result};
 
 /// A GPU with a context, which lives at least as long.
@@ -78,7 +77,7 @@ impl Gpu {
             return Ok(gpu);
         }
         // The memory is made while the driver does what takes longer.
-        let prepared = if is_present() { Prepared::begin(most_slots() * PIECE) } else { None };
+        let prepared = if is_present() { Prepared::begin(Pace::most_bytes()) } else { None };
         let driver = open()?;
         // Calls that need no context fail nevertheless while one that had a fault is current.
         Held::leave();

@@ -2,7 +2,7 @@
 //! compares it with the reference executor in binary64.
 //!
 //! usage: `gpu-tests PACK [FILTER]`
-//! Prints a line per failure and last `N passed, N failed`. Without a filter, or with `memory`, all of the GPU's memory is
+//! Runs what has the filter in `NAME in PRECISION`. Prints a line per failure and last `N passed, N failed`. Without a filter, or with `memory`, all of the GPU's memory is
 //! asked for, too; without one or with `fault`, faults are tried, each in a process of its own; without one or with
 //! `devices`, two GPUs.
 
@@ -117,14 +117,18 @@ fn run(root: &Path, filter: &str) -> Result<(usize, usize), String> {
         }
     }
     let mut totals = vec![(0, 0); images.len()];
-    for entry in pack.entries.iter().filter(|e| e.name.contains(filter)) {
+    for entry in &pack.entries {
+        let name = format!("{} in {}", entry.name, entry.precision);
+        if !name.contains(filter) {
+            continue;
+        }
         let trials = Trials::of(root, entry);
         for (images, (passed, failed)) in images.iter().zip(&mut totals) {
             if !entry.everywhere && Some(&images.name) != pack.images.first() {
                 continue;
             }
             let checked = trials.as_ref().map_err(Clone::clone);
-            let what = format!("{} in {} with {}", entry.name, entry.precision, images.name);
+            let what = format!("{name} with {}", images.name);
             match checked.and_then(|trials| check(&device, images, entry, trials)) {
                 Ok(worst) => {
                     *passed += 1;
