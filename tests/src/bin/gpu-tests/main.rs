@@ -1,10 +1,10 @@
 //! Runs what a GPU pack holds on the GPU, once with each of its images files that the GPU can run, and
 //! compares it with the reference executor in binary64.
 //!
-//! usage: `gpu-tests PACK [FILTER]`
+//! usage: `gpu-tests PACK [FILTER [once]]`
 //! Runs what has the filter in `NAME in PRECISION`. Prints a line per failure and last `N passed, N failed`. Without a filter, or with `memory`, all of the GPU's memory is
 //! asked for, too; without one or with `fault`, faults are tried, each in a process of its own; without one or with
-//! `devices`, two GPUs.
+//! `devices`, two GPUs. With `once`, networks only run, once at each of their sizes.
 
 mod devices;
 mod faults;
@@ -18,7 +18,7 @@ use aot_tests::manifest::{FILE, Pack};
 use aot_tests::packed;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use trials::{Trials, check};
+use trials::{Extent, Trials, check};
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -33,7 +33,15 @@ fn main() -> ExitCode {
             }
         };
     }
-    match run(&root, &filter) {
+    let extent = match args.next().as_deref() {
+        None => Extent::Whole,
+        Some("once") => Extent::Once,
+        Some(other) => {
+            eprintln!("error: `{other}` is not `once`");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&root, &filter, extent) {
         Ok((passed, failed)) => {
             println!("{passed} passed, {failed} failed");
             ExitCode::from(u8::from(failed > 0))
@@ -88,7 +96,7 @@ fn fault(root: &Path, args: &[String]) -> Result<(), String> {
     faults::child(root, &pack, images.first().ok_or("no images")?, args)
 }
 
-fn run(root: &Path, filter: &str) -> Result<(usize, usize), String> {
+fn run(root: &Path, filter: &str, extent: Extent) -> Result<(usize, usize), String> {
     let pack = open(root)?;
     let device = Device::cuda(0).map_err(|e| e.to_string())?;
     println!("on {}", device.name());
@@ -129,7 +137,7 @@ fn run(root: &Path, filter: &str) -> Result<(usize, usize), String> {
             }
             let checked = trials.as_ref().map_err(Clone::clone);
             let what = format!("{name} with {}", images.name);
-            match checked.and_then(|trials| check(&device, images, entry, trials)) {
+            match checked.and_then(|trials| check(&device, images, entry, trials, extent)) {
                 Ok(worst) => {
                     *passed += 1;
                     if entry.name.starts_with("model/") {
