@@ -178,7 +178,8 @@ impl Importer<'_> {
         };
         let body = plan.body;
         let shape = Shape::Scan(scanned);
-        let repeat = Repeat { body, count: count.clone(), shape, initial, backward: Vec::new() };
+        let (times, counted, backward) = (count.clone(), None, Vec::new());
+        let repeat = Repeat { body, count: times, counted, shape, initial, backward };
         let Some(mut out) = self.repeat(&repeat, opsets)? else { return Ok(None) };
         for t in out.iter_mut().skip(plan.state.len()) {
             let rank = self.builder.rank(*t);

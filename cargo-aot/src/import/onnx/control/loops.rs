@@ -58,13 +58,18 @@ impl Importer<'_> {
             None => unsupported_stop("a Loop that carries sequences a run-time number of times"),
             Some(initial) => {
                 let zero = |d: Dim| self.builder.scope().max(&Dim::ZERO, &d);
-                let repeat = Repeat {
+                let mut repeat = Repeat {
                     body,
                     count: zero(count.unwrap_or(Dim::from(i64::from(i32::MAX)))),
+                    counted: None,
                     shape: Shape::Loop(condition),
                     initial,
                     backward: Vec::new(),
                 };
+                if let Some(counted) = self.counted(&repeat, opsets)? {
+                    repeat.count.clone_from(&counted.count);
+                    repeat.counted = Some(counted);
+                }
                 let looped = self.try_to(|importer| {
                     let results = importer.repeat(&repeat, opsets)?;
                     Ok(results.map_or_else(|| none(node), items))

@@ -3,6 +3,7 @@
 
 mod batched_scan;
 mod branch;
+mod counted;
 mod loops;
 mod repeat;
 mod scan;

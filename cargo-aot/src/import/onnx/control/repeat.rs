@@ -5,14 +5,17 @@ use super::super::item::{Item, Names};
 use super::super::known::{Content, Elem};
 use super::super::nodes::{Importer, Opsets, Stop};
 use super::super::proto::{GraphProto, NodeProto};
+use super::counted::Counted;
 use super::wrong_stop;
 use aot_ir::{DType, Dim};
 
 /// A body and what goes into it.
 pub(super) struct Repeat<'a> {
     pub(super) body: &'a GraphProto,
-    /// The number of iterations; with a condition, the greatest.
+    /// The number of iterations; with a condition that decides, the greatest.
     pub(super) count: Dim,
+    /// Where the count is what the condition comes to.
+    pub(super) counted: Option<Counted>,
     pub(super) shape: Shape,
     /// Carried values as the first iteration gets them.
     pub(super) initial: Vec<Tensor>,
@@ -64,8 +67,12 @@ impl Importer<'_> {
         opsets: &Opsets,
     ) -> Result<Option<Vec<Tensor>>, Stop> {
         let name = self.builder.node.clone();
-        let conditional = matches!(repeat.shape, Shape::Loop(_));
+        let conditional = matches!(repeat.shape, Shape::Loop(_)) && repeat.counted.is_none();
         let open = self.builder.begin_loop(&repeat.count, conditional, &repeat.initial);
+        let counted = repeat.counted.as_ref();
+        for (n, number) in counted.iter().flat_map(|counted| counted.before(&open.at())) {
+            self.builder.set_integer(open.carried()[n], number);
+        }
         let inside = self.inside(repeat, opsets, &open.at(), open.carried());
         self.builder.node = name;
         let (condition, results) = match inside {
@@ -83,13 +90,18 @@ impl Importer<'_> {
         let collected: Vec<(Tensor, bool)> = (collected.iter().copied().enumerate())
             .map(|(i, t)| (t, repeat.backward.get(i) == Some(&true)))
             .collect();
-        Ok(Some(self.builder.end_loop(open, condition, &repeat.initial, next, &collected)?))
+        let condition = condition.filter(|_| conditional);
+        let out = self.builder.end_loop(open, condition, &repeat.initial, next, &collected)?;
+        for (n, number) in counted.iter().flat_map(|counted| counted.before(&repeat.count)) {
+            self.builder.set_integer(out[n], number);
+        }
+        Ok(Some(out))
     }
 
     /// One iteration: the conditions before the loop and after the iteration, if they are not both true anyway, and the
     /// other results.
     #[allow(clippy::type_complexity)]
-    fn inside(
+    pub(super) fn inside(
         &mut self,
         repeat: &Repeat<'_>,
         opsets: &Opsets,

@@ -63,6 +63,7 @@ impl Importer<'_> {
         let repeat = Repeat {
             body: plan.body,
             count: length.clone(),
+            counted: None,
             shape: Shape::Scan(
                 scanned
                     .map(|(i, (&t, &axis))| (t, axis, is_backward(&plan.input_directions, i)))

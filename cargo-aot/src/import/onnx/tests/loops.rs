@@ -8,9 +8,9 @@ use aot_ir::exec::{Executor, Tensor};
 use aot_ir::op::LoopAttrs;
 use aot_ir::{Graph, Op};
 
-const BOOL: i32 = 9;
+pub(super) const BOOL: i32 = 9;
 
-fn body(inputs: Vec<ValueInfo>, nodes: Vec<NodeProto>, outputs: &str) -> GraphProto {
+pub(super) fn body(inputs: Vec<ValueInfo>, nodes: Vec<NodeProto>, outputs: &str) -> GraphProto {
     model(17, inputs, vec![], nodes, outputs).graph.unwrap()
 }
 
@@ -26,7 +26,7 @@ fn sums() -> GraphProto {
     body(inputs, nodes, "again next each")
 }
 
-fn loops(graph: &Graph) -> Vec<&LoopAttrs> {
+pub(super) fn loops(graph: &Graph) -> Vec<&LoopAttrs> {
     let of = graph.nodes().filter_map(|(_, n)| match &n.op {
         Op::Loop(attrs) => Some(&**attrs),
         _ => None,
@@ -35,7 +35,7 @@ fn loops(graph: &Graph) -> Vec<&LoopAttrs> {
 }
 
 /// Results of the import and of what the passes make of it, which must be equal.
-fn run(imported: &Imported, inputs: &[Tensor]) -> Vec<Tensor> {
+pub(super) fn run(imported: &Imported, inputs: &[Tensor]) -> Vec<Tensor> {
     assert_eq!(imported.graph.check(), Ok(()));
     let found = Executor::new(&imported.graph).unwrap().run(inputs).unwrap();
     let passed = passes::run(&imported.graph, &passes::Options::default()).unwrap();

@@ -3,6 +3,7 @@
 mod make;
 
 mod branches;
+mod counted;
 mod errors;
 mod images;
 mod limits;

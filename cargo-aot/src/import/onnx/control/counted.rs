@@ -1,0 +1,198 @@
+//! Loops whose condition compares what they count: they are repeated a number of times that follows from sizes.
+
+use super::super::builder::Tensor;
+use super::super::known::{Content, Elem};
+use super::super::nodes::{Importer, Opsets, Stop};
+use super::repeat::{Repeat, Shape};
+use aot_ir::dim::{Atom, Cmp, Cond};
+use aot_ir::{Dim, Scope, SymId, Symbol};
+
+/// Counters are looked at as numbers between the negative of this and this.
+const FAR: i64 = 1 << 30;
+
+/// A carried integer that grows by the same number in every iteration.
+#[derive(Clone, Debug)]
+pub(super) struct Counter {
+    start: Dim,
+    step: i64,
+}
+
+impl Counter {
+    /// What it is before iteration `at`.
+    fn before(&self, at: &Dim) -> Dim {
+        &self.start + at.scaled(self.step)
+    }
+}
+
+/// How often a loop is repeated, and what it counts, by its carried values.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) count: Dim,
+    counters: Vec<Option<Counter>>,
+}
+
+impl Counted {
+    /// The carried values that are known before iteration `at`.
+    pub(super) fn before(&self, at: &Dim) -> Vec<(usize, Dim)> {
+        let counters = self.counters.iter().enumerate();
+        counters.filter_map(|(i, counter)| Some((i, counter.as_ref()?.before(at)))).collect()
+    }
+}
+
+impl Importer<'_> {
+    /// How often a loop with a condition is repeated, where sizes tell: imports the body with numbers in the place of
+    /// what may be a counter, which is forgotten again.
+    pub(super) fn counted(
+        &mut self,
+        repeat: &Repeat<'_>,
+        opsets: &Opsets,
+    ) -> Result<Option<Counted>, Stop> {
+        let Shape::Loop(first) = repeat.shape else { return Ok(None) };
+        let starts: Vec<Option<Dim>> =
+            repeat.initial.iter().map(|t| self.one_integer(*t)).collect();
+        let first = self.builder.content(first).and_then(|content| truth_of(&content).cloned());
+        let Some(first) = first.filter(|_| starts.iter().any(Option::is_some)) else {
+            return Ok(None);
+        };
+        let mut found = None;
+        self.try_to(|importer| {
+            let open = importer.builder.begin_loop(&repeat.count, false, &repeat.initial);
+            let name = format!("{}/counter", importer.builder.node);
+            let mut numbers = vec![None; starts.len()];
+            for (n, &t) in open.carried().iter().enumerate() {
+                if starts[n].is_some() {
+                    let symbol = Symbol::in_run(format!("{name} {n}"), -FAR, FAR);
+                    let symbol = importer.builder.add_symbol(symbol);
+                    importer.builder.set_integer(t, Dim::atom(Atom::Sym(symbol)));
+                    numbers[n] = Some(symbol);
+                }
+            }
+            let at = open.at();
+            let inside = importer.inside(repeat, opsets, &at, open.carried());
+            if let Ok(Some((condition, next))) = &inside {
+                let counters = importer.counters(&starts, &numbers, next);
+                let again = condition.map(|(_, again)| importer.builder.content(again));
+                let scope = importer.builder.scope();
+                let count = match again {
+                    None => Some(repeat.count.clone()),
+                    Some(again) => again
+                        .as_ref()
+                        .and_then(|content| truth_of(content))
+                        .and_then(|again| count(&scope, &first, again, (&at, &numbers), &counters)),
+                };
+                let counted = count.map(|count| {
+                    let count = scope.min(&repeat.count, &count);
+                    Counted { count, counters }
+                });
+                found = counted.filter(|counted| is_near(&scope, counted));
+            }
+            importer.builder.abandon_loop(open);
+            inside.map(|_| Vec::new())
+        })?;
+        Ok(found)
+    }
+
+    /// Which of the numbers that stand for carried values have become counters in `next`.
+    fn counters(
+        &mut self,
+        starts: &[Option<Dim>],
+        numbers: &[Option<SymId>],
+        next: &[Tensor],
+    ) -> Vec<Option<Counter>> {
+        let mut counters = Vec::new();
+        for ((start, number), &next) in starts.iter().zip(numbers).zip(next) {
+            let next = self.one_integer(next);
+            let counter =
+                start.clone().zip(*number).zip(next).and_then(|((start, number), next)| {
+                    let step = (next - Dim::atom(Atom::Sym(number))).as_const()?;
+                    Some(Counter { start, step })
+                });
+            counters.push(counter);
+        }
+        counters
+    }
+
+    /// The integer that a tensor of one element is known to hold.
+    fn one_integer(&mut self, t: Tensor) -> Option<Dim> {
+        match self.builder.ints(t)?.as_slice() {
+            [one] => Some(one.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The condition that a tensor is known to hold, if all of its elements are one.
+fn truth_of(content: &Content) -> Option<&Cond> {
+    match content.uniform()? {
+        Elem::Bool(cond) => Some(cond),
+        _ => None,
+    }
+}
+
+/// How many iterations there are if `first` says whether there is one, and `again`, in which numbers stand for
+/// counters, whether another one follows iteration `at`.
+fn count(
+    scope: &Scope<'_>,
+    first: &Cond,
+    again: &Cond,
+    (at, numbers): (&Dim, &[Option<SymId>]),
+    counters: &[Option<Counter>],
+) -> Option<Dim> {
+    let of = |atom: &Atom| {
+        let Atom::Sym(symbol) = atom else { return None };
+        let n = numbers.iter().position(|number| *number == Some(*symbol))?;
+        Some(counters[n].as_ref()?.before(at))
+    };
+    let again = again.substitute(scope, &of);
+    let with = |place: Dim| {
+        again.substitute(scope, &|atom| (at.as_atom() == Some(atom)).then(|| place.clone()))
+    };
+    let more = followers(scope, &again, at)?;
+    if scope.decide_cond(first) != Some(true) && with(Dim::from(-1)) == *first {
+        // There is a first iteration as there is one after any other.
+        return Some(scope.max(&Dim::ZERO, &(more + 1)));
+    }
+    let all = scope.max(&Dim::ZERO, &more) + 1;
+    Some(scope.select(first, &all, &Dim::ZERO))
+}
+
+/// After how many iterations, counted by `at`, another one follows; negative where that would hold before the first.
+/// None where the condition does not say.
+fn followers(scope: &Scope<'_>, again: &Cond, at: &Dim) -> Option<Dim> {
+    let parts = match again {
+        Cond::All(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let mut least: Option<Dim> = None;
+    for part in parts.iter().filter(|part| scope.decide_cond(part) != Some(true)) {
+        let Cond::Cmp(cmp, a, b) = part else { return None };
+        // It holds as long as this is not negative.
+        let room = match cmp {
+            Cmp::Lt => b - a - 1,
+            Cmp::Le => b - a,
+            Cmp::Eq | Cmp::Ne => return None,
+        };
+        let after = |n: i64| {
+            room.substitute(scope, &|atom| (at.as_atom() == Some(atom)).then(|| Dim::from(n)))
+        };
+        let step = (after(0) - after(1)).as_const().filter(|step| *step > 0)?;
+        if room != after(0) - at.scaled(step) || after(0).any(|atom| varies(atom, at)) {
+            return None;
+        }
+        let more = scope.floor_div(&after(0), &Dim::from(step)) + 1;
+        least = Some(least.map_or(more.clone(), |least| scope.min(&least, &more)));
+    }
+    least
+}
+
+/// Whether an atom is a symbol that the body binds whose iterations are counted by `at`.
+fn varies(atom: &Atom, at: &Dim) -> bool {
+    matches!((atom, at.as_atom()), (Atom::Sym(a), Some(Atom::Sym(b))) if a.0 >= b.0)
+}
+
+/// Whether all counters stay numbers as they were looked at.
+fn is_near(scope: &Scope<'_>, counted: &Counted) -> bool {
+    let ends = [Dim::ZERO, counted.count.clone()].into_iter().flat_map(|at| counted.before(&at));
+    let mut ends = ends.map(|(_, number)| scope.interval(&number));
+    ends.all(|interval| -FAR <= interval.lo && interval.hi <= FAR)
+}
