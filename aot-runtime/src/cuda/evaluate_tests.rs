@@ -146,15 +146,8 @@ impl Random {
         Program {
             model: "m".into(),
             symbols,
-            guards: Vec::new(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            state: Vec::new(),
-            weights: Vec::new(),
             buffers,
             plans: vec![MemoryPlan { bounds: vec![9, 3, 3], offsets, total: 1 << 10 }],
-            in_place: Vec::new(),
-            prepare: Vec::new(),
             steps: self.steps(0, launches.len()),
             targets: vec![Target {
                 arch: Arch::of_capability(90),
@@ -163,8 +156,7 @@ impl Random {
                 launches,
                 loop_control: None,
             }],
-            origins: Vec::new(),
-            work: Vec::new(),
+            ..Program::default()
         }
     }
 }

@@ -84,16 +84,9 @@ fn program() -> Program {
     let offsets = (0..3).map(|n| (BufferId(n), u64::from(n) * 256)).collect();
     Program {
         model: "m".into(),
-        guards: Vec::new(),
-        inputs: Vec::new(),
-        outputs: Vec::new(),
-        state: Vec::new(),
-        weights: Vec::new(),
         buffers: vec![buffer(DType::I64), buffer(DType::Bool), buffer(DType::Bool)],
         plans: vec![MemoryPlan { bounds: vec![FOR_EVER; symbols.len()], offsets, total: 768 }],
         symbols,
-        in_place: Vec::new(),
-        prepare: Vec::new(),
         steps: vec![
             Step::Launch(0),
             Step::ReadBack { symbol: TAKEN, buffer: TRUTH, sure: true },
@@ -110,8 +103,7 @@ fn program() -> Program {
             launches: sizes.into_iter().map(|size| vec![launch(size)]).collect(),
             loop_control: Some(1),
         }],
-        origins: Vec::new(),
-        work: Vec::new(),
+        ..Program::default()
     }
 }
 

@@ -24,15 +24,9 @@ fn program() -> Program {
     Program {
         model: "m".into(),
         symbols,
-        guards: Vec::new(),
         inputs: vec![port("x", Vec::new())],
         outputs: vec![port("y", vec![size.clone()])],
-        state: Vec::new(),
-        weights: Vec::new(),
         buffers: vec![buffer(Dim::ONE, Place::Input(0)), buffer(size, Place::Output(0))],
-        plans: Vec::new(),
-        in_place: Vec::new(),
-        prepare: Vec::new(),
         steps: vec![
             Step::ReadBack { symbol: n, buffer: BufferId(0), sure: false },
             Step::Launch(0),
@@ -46,6 +40,7 @@ fn program() -> Program {
         }],
         origins: vec![Vec::new()],
         work: vec![LaunchWork { flop: Dim::ONE, bytes: Dim::ONE, unit: Unit::Plain }],
+        ..Program::default()
     }
 }
 

@@ -151,15 +151,8 @@ mod tests {
         Program {
             model: "m".into(),
             symbols,
-            guards: Vec::new(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            state: Vec::new(),
-            weights: Vec::new(),
             buffers: vec![buffer; offsets.len()],
             plans: vec![MemoryPlan { bounds: vec![64], offsets: placed.collect(), total }],
-            in_place: Vec::new(),
-            prepare: Vec::new(),
             steps: (0..count as u32).map(Step::Launch).collect(),
             targets: vec![Target {
                 arch: Arch::of_capability(80),
@@ -169,7 +162,7 @@ mod tests {
                 loop_control: None,
             }],
             origins: vec![Vec::new(); count],
-            work: Vec::new(),
+            ..Program::default()
         }
     }
 

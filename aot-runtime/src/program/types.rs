@@ -5,8 +5,8 @@ use aot_ir::op::HostOp;
 use aot_ir::{Arch, DType, Dim, Guard, SymId, Symbols};
 use serde::{Deserialize, Serialize};
 
-/// A compiled model, without its weights and kernel images.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// A compiled model, without its weights and kernel images. The default one does nothing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Program {
     /// The model's name in the manifest.
     pub model: String,

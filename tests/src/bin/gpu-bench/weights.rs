@@ -2,7 +2,7 @@
 
 use super::first_load::{self, Files};
 use super::{Failure, link, quantiles};
-use aot_ir::{Arch, Bytes, Constant, DType, Dim, Graph, Symbols};
+use aot_ir::{Arch, Bytes, Constant, DType, Dim, Graph};
 use aot_runtime::artifact::{ImagesInfo, Packing, WeightsLayout, write_images, write_model};
 use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
 use aot_runtime::program::{Buffer, BufferId, Place, Port, Program, Step, Target, Weight};
@@ -138,17 +138,8 @@ fn program(graph: &Graph, layout: &WeightsLayout, arch: Arch) -> Program {
     let count = graph.constants().len() as u32;
     let mut program = Program {
         model: "weights".to_owned(),
-        symbols: Symbols::default(),
-        guards: Vec::new(),
-        inputs: Vec::new(),
         outputs: graph.constants().map(port).collect(),
-        state: Vec::new(),
         weights: graph.constants().zip(layout.offsets()).map(weight).collect(),
-        buffers: Vec::new(),
-        plans: Vec::new(),
-        in_place: Vec::new(),
-        prepare: Vec::new(),
-        steps: Vec::new(),
         targets: vec![Target {
             arch,
             ptx: false,
@@ -156,8 +147,7 @@ fn program(graph: &Graph, layout: &WeightsLayout, arch: Arch) -> Program {
             launches: Vec::new(),
             loop_control: None,
         }],
-        origins: Vec::new(),
-        work: Vec::new(),
+        ..Program::default()
     };
     for (n, (_, constant)) in (0..count).zip(graph.constants()) {
         let mut buffer = |place| {
