@@ -144,11 +144,19 @@ fn count(
         Some(counters[n].as_ref()?.before(at))
     };
     let again = again.substitute(scope, &of);
-    let with = |place: Dim| {
-        again.substitute(scope, &|atom| (at.as_atom() == Some(atom)).then(|| place.clone()))
+    let after = |cond: &Cond, n: i64| {
+        cond.substitute(scope, &|atom| (at.as_atom() == Some(atom)).then(|| Dim::from(n)))
     };
-    let more = followers(scope, &again, at)?;
-    if scope.decide_cond(first) != Some(true) && with(Dim::from(-1)) == *first {
+    let parts = match &again {
+        Cond::All(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let (always, limits): (Vec<&Cond>, Vec<&Cond>) =
+        parts.iter().partition(|part| scope.decide_cond(part) == Some(true));
+    let more = limits.into_iter().map(|part| followers(scope, part, at));
+    let more = more.reduce(|a, b| Some(scope.min(&a?, &b?)))??;
+    let holds_before = |part: &&Cond| scope.decide_cond(&after(part, -1)) == Some(true);
+    if after(&again, -1) == *first && always.iter().all(holds_before) {
         // There is a first iteration as there is one after any other.
         return Some(scope.max(&Dim::ZERO, &(more + 1)));
     }
@@ -156,33 +164,20 @@ fn count(
     Some(scope.select(first, &all, &Dim::ZERO))
 }
 
-/// After how many iterations, counted by `at`, another one follows; negative where that would hold before the first.
-/// None where the condition does not say.
-fn followers(scope: &Scope<'_>, again: &Cond, at: &Dim) -> Option<Dim> {
-    let parts = match again {
-        Cond::All(parts) => parts.as_slice(),
-        one => std::slice::from_ref(one),
+/// After how many iterations, counted by `at`, a comparison lets another one follow; negative where it would not before
+/// the first. None where it does not say.
+fn followers(scope: &Scope<'_>, comparison: &Cond, at: &Dim) -> Option<Dim> {
+    // It holds as long as this is not negative.
+    let room = match comparison {
+        Cond::Cmp(Cmp::Lt, a, b) => b - a - 1,
+        Cond::Cmp(Cmp::Le, a, b) => b - a,
+        _ => return None,
     };
-    let mut least: Option<Dim> = None;
-    for part in parts.iter().filter(|part| scope.decide_cond(part) != Some(true)) {
-        let Cond::Cmp(cmp, a, b) = part else { return None };
-        // It holds as long as this is not negative.
-        let room = match cmp {
-            Cmp::Lt => b - a - 1,
-            Cmp::Le => b - a,
-            Cmp::Eq | Cmp::Ne => return None,
-        };
-        let after = |n: i64| {
-            room.substitute(scope, &|atom| (at.as_atom() == Some(atom)).then(|| Dim::from(n)))
-        };
-        let step = (after(0) - after(1)).as_const().filter(|step| *step > 0)?;
-        if room != after(0) - at.scaled(step) || after(0).any(|atom| varies(atom, at)) {
-            return None;
-        }
-        let more = scope.floor_div(&after(0), &Dim::from(step)) + 1;
-        least = Some(least.map_or(more.clone(), |least| scope.min(&least, &more)));
-    }
-    least
+    let after =
+        |n: i64| room.substitute(scope, &|atom| (at.as_atom() == Some(atom)).then(|| Dim::from(n)));
+    let step = (after(0) - after(1)).as_const().filter(|step| *step > 0)?;
+    let linear = room == after(0) - at.scaled(step) && !after(0).any(|atom| varies(atom, at));
+    linear.then(|| scope.floor_div(&after(0), &Dim::from(step)) + 1)
 }
 
 /// Whether an atom is a symbol that the body binds whose iterations are counted by `at`.

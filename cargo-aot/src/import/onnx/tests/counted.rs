@@ -98,6 +98,27 @@ fn the_count_follows_from_sizes() {
             first: Condition(vec![node("Greater", "start zero", "first")], |_, k, _| k > 0),
             again: Condition(vec![node("Greater", "next two", "again")], |_, _, next| next > 2),
         },
+        // What always holds after an iteration need not hold before the first.
+        Counting {
+            start: ("zero", |_| 0),
+            step: ("one", 1),
+            first: Condition(
+                vec![
+                    node("Less", "start n", "a"),
+                    node("Less", "zero start", "b"),
+                    node("And", "a b", "first"),
+                ],
+                |_, _, _| false,
+            ),
+            again: Condition(
+                vec![
+                    node("Less", "next n", "a"),
+                    node("Less", "zero next", "b"),
+                    node("And", "a b", "again"),
+                ],
+                |n, _, next| next < n,
+            ),
+        },
         // Whatever ends first.
         Counting {
             start: ("zero", |_| 0),
