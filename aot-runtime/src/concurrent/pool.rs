@@ -109,7 +109,9 @@ impl<T> Pool<T> {
             let mut state = self.lock();
             match state.place() {
                 Place::None => {
-                    state.waiting.push(task.waker().clone());
+                    if !state.waiting.iter().any(|waker| waker.will_wake(task.waker())) {
+                        state.waiting.push(task.waker().clone());
+                    }
                     Poll::Pending
                 }
                 place => Poll::Ready(place),

@@ -128,7 +128,7 @@ impl Context {
     }
 
     /// Waits for the run before; its memory may be replaced then.
-    fn finish(&mut self) -> Result<()> {
+    pub(super) fn finish(&mut self) -> Result<()> {
         match self.last.take() {
             Some(event) => event.synchronize(),
             None => Ok(()),

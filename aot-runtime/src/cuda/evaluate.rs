@@ -4,6 +4,8 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use aot_ir::{Dim, Scope};
+
 use super::actions::{Action, Actions, Value};
 use super::layout::Layout;
 use super::on_device::OnDevice;
@@ -39,19 +41,25 @@ pub(super) const MOST_LAUNCHES: i64 = 4096;
 
 /// Whether a step can be evaluated as a whole at sizes given by the symbols' atoms.
 pub(super) fn is_whole(step: &Step, atoms: &[i64]) -> bool {
-    let actions = || actions(slice::from_ref(step), atoms, None);
+    let count = |dim: &Dim| dim.eval(atoms).ok();
+    let actions = || actions(slice::from_ref(step), &count, None);
     step.is_foreseen() && actions().is_some_and(|n| n <= MOST_LAUNCHES)
 }
 
-/// How many actions steps come to, if that can be told; of a loop whose end the GPU decides, those of one iteration.
-pub(super) fn actions(steps: &[Step], atoms: &[i64], device: Option<&OnDevice>) -> Option<i64> {
+/// How many actions steps come to where loops are repeated so often, if that can be told; of a loop whose end the GPU
+/// decides, those of one iteration.
+pub(super) fn actions(
+    steps: &[Step],
+    count: &impl Fn(&Dim) -> Option<i64>,
+    device: Option<&OnDevice>,
+) -> Option<i64> {
     steps.iter().try_fold(0i64, |sum, step| {
         let own = match step {
             Step::Loop(repeated) => {
-                let each = actions(&repeated.body, atoms, device)?;
+                let each = actions(&repeated.body, count, device)?;
                 match device.and_then(|device| device.rows(repeated.iteration)) {
                     Some(_) => each.checked_add(2)?,
-                    None => repeated.count.eval(atoms).ok()?.max(0).checked_mul(each)?,
+                    None => count(&repeated.count)?.max(0).checked_mul(each)?,
                 }
             }
             _ => 1,
@@ -60,22 +68,21 @@ pub(super) fn actions(steps: &[Step], atoms: &[i64], device: Option<&OnDevice>) 
     })
 }
 
-/// Bytes of what kernels of some steps read of sizes, at most: atoms are the greatest.
+/// Bytes of what kernels of some steps read of sizes, at most, whatever the sizes in their ranges.
 pub(super) fn most_sizes(
     templates: &Templates,
     steps: &[Step],
-    greatest: &[i64],
+    scope: &Scope<'_>,
     device: Option<&OnDevice>,
 ) -> usize {
-    let of = |steps: &[Step]| most_sizes(templates, steps, greatest, device);
+    let of = |steps: &[Step]| most_sizes(templates, steps, scope, device);
     // A row that kernels read, and those that are brought there.
     let rows = |each: usize, rows: i64| each.saturating_mul(rows.saturating_add(1) as usize);
     let mut sum = 0usize;
     for (i, step) in steps.iter().enumerate() {
         let chosen = match step {
             Step::Launch(n) => {
-                let variants = templates.variants(*n).iter();
-                sum = sum.saturating_add(variants.map(|t| t.room).max().unwrap_or(0));
+                sum = sum.saturating_add(room(templates, *n));
                 None
             }
             Step::Loop(repeated) => {
@@ -86,11 +93,12 @@ pub(super) fn most_sizes(
                     // Evaluated iteration by iteration.
                     None if !step.is_foreseen() && device.is_none() => each,
                     None => {
-                        let body = repeated.body.iter().map(slice::from_ref);
-                        let inside = body.filter_map(|step| actions(step, greatest, None));
-                        let turns = repeated.count.eval(greatest).unwrap_or(i64::MAX);
-                        let most = (MOST_LAUNCHES / inside.sum::<i64>().max(1)).max(1);
-                        each.saturating_mul(turns.clamp(1, most) as usize)
+                        let turns = scope.interval(&repeated.count).hi.max(0) as usize;
+                        let all = each.saturating_mul(turns);
+                        // What comes to more launches is evaluated iteration by iteration.
+                        let whole =
+                            MOST_LAUNCHES as usize * greatest_room(templates, &repeated.body);
+                        if device.is_some() { all } else { all.min(whole.max(each)) }
                     }
                 });
                 repeated.turns
@@ -105,6 +113,21 @@ pub(super) fn most_sizes(
         }
     }
     sum
+}
+
+/// Bytes of what a launch reads of sizes, at most.
+fn room(templates: &Templates, launch: u32) -> usize {
+    templates.variants(launch).iter().map(|template| template.room).max().unwrap_or(0)
+}
+
+/// The most bytes of what one of the launches reads of sizes.
+fn greatest_room(templates: &Templates, steps: &[Step]) -> usize {
+    let of = |step: &Step| match step {
+        Step::Launch(n) => room(templates, *n),
+        Step::Loop(repeated) => greatest_room(templates, &repeated.body),
+        Step::Copy { .. } | Step::ReadBack { .. } | Step::Host(_) => 0,
+    };
+    steps.iter().map(of).max().unwrap_or(0)
 }
 
 /// How steps are evaluated.

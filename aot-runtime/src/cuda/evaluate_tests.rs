@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use aot_ir::dim::{Atom, Cmp, Cond};
-use aot_ir::{Arch, DType, Dim, SymId, Symbol, Symbols};
+use aot_ir::{Arch, DType, Dim, Scope, SymId, Symbol, Symbols};
 
 use super::super::actions::{Action, Blocks};
 use super::super::context::Places;
@@ -340,7 +340,7 @@ fn evaluation_does_what_programs_say() {
         let place = |id| placement.place(id);
         let templates = Templates::new(&program.targets[0], &program.steps, place).unwrap();
         let templates = Arc::new(templates);
-        let most = most_sizes(&templates, &program.steps, &[9, 3, 3], None);
+        let most = most_sizes(&templates, &program.steps, &Scope::new(&program.symbols), None);
         for n in 0..=9 {
             let atoms = [n, 3, 3];
             let layout = Layout::new(&program, &placement, &atoms);

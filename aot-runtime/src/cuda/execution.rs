@@ -99,6 +99,7 @@ impl<'r> Execution<'r> {
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
         self.rehearsed = true;
+        self.context.finish()?;
         for (i, port) in self.signature.outputs.iter().enumerate() {
             if self.sizes.is_open(i) {
                 self.context.reserve_late(i, self.model.most_bytes(port) as usize)?;

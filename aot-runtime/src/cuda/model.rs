@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use aot_ir::SymId;
+use aot_ir::{Scope, SymId};
 
 use super::context::{Context, Places};
 use super::driver::{Block, Notice, PinnedWord};
@@ -36,6 +36,8 @@ const WAITS: u16 = 90;
 /// A loaded program.
 #[derive(Debug)]
 pub(crate) struct CudaModel {
+    /// Dropped first: a context waits for its run, which uses the rest.
+    contexts: Pool<Context>,
     gpu: Arc<Gpu>,
     program: Program,
     target: Target,
@@ -45,7 +47,6 @@ pub(crate) struct CudaModel {
     /// The launches of runs.
     templates: Arc<Templates>,
     resources: Resources,
-    contexts: Pool<Context>,
     names: Arc<Names>,
     /// Whether runs wait for every kernel.
     blocking: bool,
@@ -148,12 +149,11 @@ impl CudaModel {
         };
         passing_places.keys().for_each(|id| placement.remove(*id));
         let templates = templates(&placement, &program.steps)?;
-        let greatest: Vec<i64> = program.symbols.iter().map(|(_, s)| s.hi).collect();
         let decisions = match functions.control {
             Some(_) if !blocking => Decisions::new(&program, &target, &templates),
             _ => Decisions::default(),
         };
-        let sizes = most_sizes(&templates, &program.steps, &greatest, None);
+        let sizes = most_sizes(&templates, &program.steps, &Scope::new(&program.symbols), None);
         let sizes = sizes.max(decisions.sizes).max(prepare.sizes.len());
         let blocks = vec![kept_block];
         let model = Self {

@@ -36,11 +36,12 @@ pub(super) struct Decisions {
 impl Decisions {
     /// What a target's kernels, whose launches these are, can decide.
     pub(super) fn new(program: &Program, target: &Target, templates: &Templates) -> Self {
-        let greatest: Vec<i64> = program.symbols.iter().map(|(_, s)| s.hi).collect();
+        let scope = Scope::new(&program.symbols);
+        let greatest = |dim: &Dim| Some(scope.interval(dim).hi);
         let mut out = Self::default();
         let mut take = |steps: &[Step], found: Option<OnDevice>| {
             let found = found?;
-            let bytes = most_sizes(templates, steps, &greatest, Some(&found));
+            let bytes = most_sizes(templates, steps, &scope, Some(&found));
             let few = actions(steps, &greatest, Some(&found)).is_some_and(|n| n <= MOST_LAUNCHES);
             let fits = few && bytes <= MOST_BYTES;
             out.sizes = out.sizes.max(if fits { bytes } else { 0 });
@@ -93,7 +94,8 @@ impl OnDevice {
         foresee: impl FnOnce(&mut Analysis<'p>) -> Option<()>,
     ) -> Option<Self> {
         target.loop_control?;
-        let mut analysis = Analysis { program, target, found: Self::default(), bound: Vec::new() };
+        let (found, bound, repeated) = (Self::default(), Vec::new(), Vec::new());
+        let mut analysis = Analysis { program, target, found, bound, repeated };
         foresee(&mut analysis)?;
         let decides = !analysis.found.loops.is_empty() || !analysis.found.chosen.is_empty();
         decides.then_some(analysis.found)
@@ -125,6 +127,8 @@ struct Analysis<'p> {
     found: OnDevice,
     /// Symbols that have a size on the GPU only.
     bound: Vec<SymId>,
+    /// Symbols of loops among these steps, which have no size before them.
+    repeated: Vec<SymId>,
 }
 
 impl<'p> Analysis<'p> {
@@ -159,6 +163,7 @@ impl<'p> Analysis<'p> {
     fn foresees_loop(&mut self, repeated: &'p Loop, rest: &'p [Step]) -> Option<()> {
         self.foresees_turns(repeated)?;
         let Some(turns) = repeated.turns else { return Some(()) };
+        self.repeated.push(turns);
         if !self.found.loops.contains_key(&repeated.iteration) {
             return None;
         }
@@ -172,14 +177,17 @@ impl<'p> Analysis<'p> {
     /// As [`Analysis::foresees`] of a loop, whose number of iterations nobody asks for.
     fn foresees_turns(&mut self, repeated: &'p Loop) -> Option<()> {
         self.bound.push(repeated.iteration);
-        let sides = repeated.guards.iter().flat_map(|guard| [&guard.lhs, &guard.rhs]);
-        let varies = sides.into_iter().any(|dim| self.decided(dim));
+        let mut sides = repeated.guards.iter().flat_map(|guard| [&guard.lhs, &guard.rhs]);
+        let varies = sides.any(|dim| {
+            self.decided(dim) || self.repeated.iter().any(|symbol| dim.mentions(*symbol))
+        });
         self.bound.pop();
         if varies {
             return None;
         }
         self.found.guards.extend_from_slice(&repeated.guards);
         if repeated.condition.is_none() && !self.decided(&repeated.count) {
+            self.repeated.push(repeated.iteration);
             return self.foresees(&repeated.body);
         }
         self.bound.push(repeated.iteration);

@@ -106,6 +106,8 @@ impl Execution<'_> {
     }
 
     pub(super) fn submit(&mut self, evaluated: &Evaluated, upload: Option<Transfer>) -> Result<()> {
+        // Room for sizes may have to be waited for.
+        self.let_pass();
         self.context.sizes.put(&self.stream, evaluated)?;
         let places = self.context.places(self.layout.offsets(), &self.inputs, &self.outputs);
         let flight = &self.context.flight;

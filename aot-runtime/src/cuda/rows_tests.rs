@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use aot_ir::dim::{Atom, Cond};
-use aot_ir::{Arch, DType, Dim, Guard, SymId, Symbol, Symbols};
+use aot_ir::{Arch, DType, Dim, Guard, Scope, SymId, Symbol, Symbols};
 
 use super::super::actions::{Action, Control, Mode, Value, Where};
-use super::super::evaluate::{Evaluated, How, evaluate, most_sizes};
+use super::super::evaluate::{Evaluated, How, evaluate, is_whole, most_sizes};
 use super::super::layout::{Layout, Placement};
 use super::super::on_device::{Decisions, OnDevice};
 use super::super::templates::Templates;
@@ -277,8 +277,7 @@ fn gpus_do_what_programs_say_whatever_data_decide() {
     let program = program();
     let device = OnDevice::of_all(&program, &program.targets[0]).unwrap();
     let (_, templates) = templates(&program);
-    let greatest: Vec<i64> = program.symbols.iter().map(|(_, s)| s.hi).collect();
-    let most = most_sizes(&templates, &program.steps, &greatest, Some(&device));
+    let most = most_sizes(&templates, &program.steps, &Scope::new(&program.symbols), Some(&device));
     for n in [1, 4] {
         let evaluated = evaluated(&program, &device, n, false);
         assert!(evaluated.sizes.len() <= most && evaluated.decides);
@@ -289,6 +288,40 @@ fn gpus_do_what_programs_say_whatever_data_decide() {
             }
         }
     }
+}
+
+#[test]
+fn there_is_room_for_the_sizes_of_every_run() {
+    let around = |inner: Loop| {
+        let body = vec![Step::Launch(0), Step::Loop(Box::new(inner))];
+        let steps = vec![Step::Loop(Box::new(repeated(K, dim(N), None, body)))];
+        Program { steps, ..program() }
+    };
+    // Ended by data, in every turn of a loop that sizes end.
+    let program = around(repeated(J, FOR_EVER.into(), Some(INNER), vec![Step::Launch(4)]));
+    let device = OnDevice::of_all(&program, &program.targets[0]).unwrap();
+    let scope = Scope::new(&program.symbols);
+    let most = most_sizes(&templates(&program).1, &program.steps, &scope, Some(&device));
+    for n in 1..=9 {
+        assert!(evaluated(&program, &device, n, false).sizes.len() <= most, "{n}");
+    }
+    // Many turns, and the more the fewer the turns around them are.
+    let count = Dim::from(3000) - dim(N) * 300;
+    let program = around(repeated(J, count, None, vec![Step::Launch(5)]));
+    let (placement, templates) = templates(&program);
+    let scope = Scope::new(&program.symbols);
+    let most = most_sizes(&templates, &program.steps, &scope, None);
+    let mut whole = 0;
+    for n in 1..=9 {
+        let atoms = vec![n; program.symbols.len()];
+        if is_whole(&program.steps[0], &atoms) {
+            let layout = Layout::new(&program, &placement, &atoms);
+            let how = How { layout, templates: &templates, device: None, rehearsed: false };
+            assert!(evaluate(how, &program.steps, &atoms).unwrap().sizes.len() <= most, "{n}");
+            whole += 1;
+        }
+    }
+    assert!((1..9).contains(&whole));
 }
 
 #[test]
@@ -356,6 +389,18 @@ fn what_the_host_has_to_know_is_not_decided_on_gpus() {
     };
     assert_eq!(is(&guarded(dim(I))), inner);
     assert_eq!(is(&guarded(dim(TAKEN))), outer);
+    // Loops within it that follow from sizes have iterations, which are not one size before it.
+    let inside = |lhs: Dim| {
+        move |p: &mut Program| {
+            let body = vec![Step::Loop(Box::new(Loop {
+                guards: vec![Guard { lhs: lhs.clone(), rhs: Dim::ONE, node: "x".into() }],
+                ..repeated(J, FOR_EVER.into(), Some(INNER), vec![Step::Launch(0)])
+            }))];
+            p.steps = vec![Step::Loop(Box::new(repeated(K, dim(N), None, body)))];
+        }
+    };
+    assert_eq!(is(&inside(dim(K))), (false, vec![J.0]));
+    assert_eq!(is(&inside(dim(N))), (true, vec![K.0]));
     // What follows from the sizes before the run is checked before it.
     assert_eq!(is(&guarded(dim(N))), (true, vec![I.0]));
     let mut program = program();

@@ -52,7 +52,7 @@ pub(super) fn upload(
     // Buffers begin at such multiples, so that no other one fits between two that are closer.
     let pace = Pace::of(data.len());
     let route = Route::new(parts, pace.bytes.max(1), WEIGHT_ALIGNMENT as usize);
-    let mut staging = Staging::new(stream.gpu(), pace.slots * pace.bytes)?;
+    let mut staging = Staging::new(stream.gpu(), pace.slots, pace.bytes)?;
     let blocks = destinations.iter().map(|(block, _)| *block).collect();
     let uploads = Uploads { stream, blocks, route };
     let sums = pipe(data, pace, staging.slots(pace.slots, pace.bytes), &uploads)?;

@@ -1,7 +1,7 @@
 //! What a model takes.
 
 /// Memory that a model takes, in bytes; what sessions keep [is apart](crate::Session::state_bytes), and so are the up to
-/// 30 MiB of page-locked memory that a GPU keeps for weights to pass through.
+/// 40 MiB of page-locked memory that a GPU keeps for weights to pass through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Weights as they are in the file, and what was prepared from them; on the device.

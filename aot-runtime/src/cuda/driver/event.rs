@@ -18,6 +18,8 @@ pub(crate) struct Event {
     raw: sys::CUevent,
     /// The stream's number; 0 of the GPU's own streams.
     stream: u64,
+    /// How many events of the stream were recorded before.
+    place: u64,
     /// Whether somebody waited until it happened.
     seen: AtomicBool,
 }
@@ -28,11 +30,12 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// The current end of a stream, of this number, whose context is current.
+    /// The current end of a stream, of this number, whose context is current; `place` is how many events of it were
+    /// recorded before.
     pub(super) fn record(
         gpu: &Arc<Gpu>,
         stream: sys::CUstream,
-        number: u64,
+        (number, place): (u64, u64),
         timed: bool,
     ) -> Result<Arc<Self>> {
         let flags = match timed {
@@ -42,8 +45,8 @@ impl Event {
         let mut raw = std::ptr::null_mut();
         // SAFETY: a context is current.
         gpu.check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
-        let event =
-            Arc::new(Self { gpu: gpu.clone(), raw, stream: number, seen: AtomicBool::new(false) });
+        let (gpu_of, seen) = (gpu.clone(), AtomicBool::new(false));
+        let event = Arc::new(Self { gpu: gpu_of, raw, stream: number, place, seen });
         // SAFETY: both are alive and of one context.
         gpu.check("cuEventRecord", unsafe { sys::cuEventRecord(raw, stream) })?;
         Ok(event)
@@ -51,10 +54,12 @@ impl Event {
 
     /// The current end of a stream, instead of where it was.
     pub(crate) fn record_again(&mut self, stream: &Stream) -> Result<()> {
-        self.stream = stream.id();
         *self.seen.get_mut() = false;
-        // SAFETY: both are alive and of one context.
-        self.gpu.check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream.raw()) })
+        stream.in_order(|place| {
+            (self.stream, self.place) = (stream.id(), place);
+            // SAFETY: both are alive and of one context.
+            self.gpu.check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream.raw()) })
+        })
     }
 
     /// Whether it is a point in this stream.
@@ -62,9 +67,9 @@ impl Event {
         self.stream == stream.id()
     }
 
-    /// Whether it happens no sooner than another that was recorded before.
-    pub(crate) fn follows(&self, earlier: &Self) -> bool {
-        self.stream != 0 && self.stream == earlier.stream
+    /// Whether it is known to happen no sooner than another: it was recorded later in the same stream.
+    pub(crate) fn follows(&self, other: &Self) -> bool {
+        self.stream != 0 && self.stream == other.stream && self.place > other.place
     }
 
     /// Notes that it has happened, which who says so has waited for.

@@ -35,7 +35,7 @@ pub(crate) struct Gpu {
     ///
     /// It is kept for the next model, locked as far as a model had use for it: the system takes half a millisecond to
     /// hand out a MiB of it and the driver 50 microseconds to lock that, while the link has it sent in 20. That is up to
-    /// 30 MiB of the host's memory, a fraction of what the driver takes for a context there.
+    /// 40 MiB of the host's memory, a fraction of what the driver takes for a context there.
     staging: Mutex<Kept>,
 }
 

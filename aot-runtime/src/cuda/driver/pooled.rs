@@ -45,7 +45,7 @@ impl Pooled {
         })
         .map_err(failed)?;
         let this = Self { gpu: gpu.clone(), address, bytes, in_order: true };
-        let ready = Event::record(gpu, gpu.services().allocate, 0, false)?;
+        let ready = Event::record(gpu, gpu.services().allocate, (0, 0), false)?;
         Ok((this, Some(ready)))
     }
 

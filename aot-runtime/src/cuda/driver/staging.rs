@@ -20,16 +20,17 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// So many bytes, or fewer, but some: of what the GPU keeps for uploads, or else, where another upload has that or
+    /// Room for as many slots of so many bytes, or for fewer, but for one: of what the GPU keeps for uploads, or else, where another upload has that or
     /// the driver can't lock it, memory that is made for this one.
-    pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
+    pub(crate) fn new(gpu: &Arc<Gpu>, slots: usize, slot: usize) -> Result<Self> {
         gpu.enter()?;
+        let bytes = slots * slot;
         let mut kept = if bytes > 0 { gpu.take_area() } else { None };
         if let Some(area) = &mut kept {
             match area.lock(gpu, bytes) {
                 Err(fault @ Error::Fault(_)) => return Err(fault),
                 // What was locked before serves as well.
-                _ if area.bytes() > 0 => {}
+                _ if area.bytes() >= slot => {}
                 _ => kept = None,
             }
         }

@@ -1,7 +1,7 @@
 //! Streams.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
 
@@ -15,6 +15,8 @@ pub(crate) struct Stream {
     raw: sys::CUstream,
     /// A number that no other stream has, ever.
     id: u64,
+    /// How many events were recorded in it.
+    recorded: Mutex<u64>,
 }
 
 // SAFETY: streams may be used from any thread, and the driver locks.
@@ -29,7 +31,7 @@ impl Stream {
         let raw = Self::create().map_err(|code| gpu.error("cuStreamCreate", code))?;
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Self { gpu: gpu.clone(), raw, id }))
+        Ok(Arc::new(Self { gpu: gpu.clone(), raw, id, recorded: Mutex::new(0) }))
     }
 
     /// A bare stream of the current context.
@@ -73,15 +75,23 @@ impl Stream {
             .check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw(), 0) })
     }
 
+    /// Records an event, given how many were recorded before: whichever thread does it, one after the other.
+    pub(super) fn in_order<T>(&self, record: impl FnOnce(u64) -> T) -> T {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = record(*recorded);
+        *recorded += 1;
+        result
+    }
+
     /// An event that happens when everything before it is done.
     pub(crate) fn record(&self) -> Result<Arc<Event>> {
-        Event::record(&self.gpu, self.raw, self.id, false)
+        self.in_order(|place| Event::record(&self.gpu, self.raw, (self.id, place), false))
     }
 
     /// As [`Stream::record`], keeping the time.
     pub(crate) fn record_timed(&self) -> Result<Arc<Event>> {
         self.gpu.enter()?;
-        Event::record(&self.gpu, self.raw, self.id, true)
+        self.in_order(|place| Event::record(&self.gpu, self.raw, (self.id, place), true))
     }
 }
 

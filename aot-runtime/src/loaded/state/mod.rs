@@ -33,6 +33,25 @@ struct Made {
     memory: Memory,
 }
 
+impl Kept {
+    /// What a first run with these other inputs finds: zeros.
+    fn initial(
+        signature: &Signature,
+        device: &Device,
+        inputs: &[InputRef<'_>],
+    ) -> Result<Vec<Self>> {
+        let shapes = signature.first_shapes(inputs)?;
+        let kept = signature.state.iter().zip(shapes).map(|(state, shape)| {
+            let port = &signature.inputs[state.input as usize];
+            let layout = Layout::new(port, state.appended, &shape)?;
+            let mut memory = device.allocate(layout.bytes())?;
+            memory.clear()?;
+            Ok(Self { shape, memory, spare: None })
+        });
+        kept.collect()
+    }
+}
+
 impl State {
     /// The shapes of what a run with these other inputs finds, in order.
     pub(super) fn shapes(
@@ -55,20 +74,11 @@ impl State {
         outputs: &mut [OutputRef<'_>],
         run: impl FnOnce(&[InputRef<'_>], &mut [OutputRef<'_>]) -> Result<()>,
     ) -> Result<()> {
-        let kept = match &mut self.kept {
-            Some(kept) => kept,
-            None => {
-                let shapes = signature.first_shapes(inputs)?;
-                let kept = signature.state.iter().zip(shapes).map(|(state, shape)| {
-                    let port = &signature.inputs[state.input as usize];
-                    let layout = Layout::new(port, state.appended, &shape)?;
-                    let mut memory = device.allocate(layout.bytes())?;
-                    memory.clear()?;
-                    Ok(Kept { shape, memory, spare: None })
-                });
-                self.kept.insert(kept.collect::<Result<_>>()?)
-            }
+        let mut first = match self.kept {
+            Some(_) => Vec::new(),
+            None => Kept::initial(signature, device, inputs)?,
         };
+        let kept = self.kept.as_mut().unwrap_or(&mut first);
         let mut made = Vec::with_capacity(kept.len());
         for (state, kept) in signature.state.iter().zip(kept.iter_mut()) {
             let output = state.output as usize;
@@ -127,6 +137,9 @@ impl State {
             if state.appended.is_none() {
                 kept.spare = Some(std::mem::replace(&mut kept.memory, memory));
             }
+        }
+        if self.kept.is_none() {
+            self.kept = Some(first);
         }
         Ok(())
     }
