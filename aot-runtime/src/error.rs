@@ -82,6 +82,12 @@ pub enum Error {
         /// The model.
         model: String,
     },
+    /// A run's sizes were found for other inputs, or by another model.
+    #[error("the inputs of a run of `{model}` are not those that its sizes were bound for")]
+    OtherSizes {
+        /// The model's name in the manifest.
+        model: String,
+    },
     /// The state of a session was changed between the two halves of a run.
     #[error("another run or a reset changed the session's state meanwhile")]
     StateChanged,

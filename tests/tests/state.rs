@@ -5,19 +5,21 @@ use crate::models::imported;
 use crate::reference::cases;
 use aot_ir::dim::Atom;
 use aot_ir::exec::Tensor;
-use aot_ir::{Arch, Bytes, Graph};
+use aot_ir::op::UnaryOp;
+use aot_ir::{Arch, Bytes, DType, Graph};
 use aot_kernels::group::{Anchor, Group};
-use aot_runtime::Device;
 use aot_runtime::artifact::{WeightsLayout, write_model};
-use aot_runtime::loaded::{Loaded, Parts, WeightsSource};
+use aot_runtime::loaded::{Loaded, Parts, Sizes, WeightsSource};
+use aot_runtime::{Device, Error, InputRef, OutputRef};
 use aot_tests::cases::{Case, all};
 use aot_tests::compare::distance;
 use aot_tests::models::Model;
-use aot_tests::net::inputs;
+use aot_tests::net::{Net, inputs};
 use aot_tests::sessions::{compare_session, given_inputs, same, step};
 use cargo_aot::lower::program::assemble;
 use cargo_aot::lower::{LowerOptions, Precision, lower};
 use cargo_aot::passes;
+use futures::executor::block_on;
 
 /// A graph as an application loads it on the CPU.
 fn on_cpu(graph: &Graph) -> Loaded {
@@ -204,4 +206,62 @@ fn what_is_wrong_with_a_session_is_said() {
     let error = stateless.session().unwrap_err().to_string();
     assert!(error.contains("keeps no state: its table in Aot.toml has no `state`"), "{error}");
     assert!(loaded.save().is_err() && loaded.reset().is_err());
+}
+
+/// A decoder's run with these tokens, whose output is given a shape of its own.
+fn run_into(
+    session: &Loaded,
+    tokens: &[Tensor],
+    shape: impl Fn(&[usize]) -> Vec<usize>,
+) -> aot_runtime::Result<()> {
+    let bytes: Vec<Vec<u8>> = tokens.iter().map(Tensor::to_bytes).collect();
+    let inputs = tokens.iter().zip(&bytes);
+    let inputs = inputs.map(|(t, b)| InputRef::host(t.dtype(), t.shape(), b));
+    let inputs = inputs.collect::<aot_runtime::Result<Vec<_>>>()?;
+    let sizes = session.bind(&inputs)?;
+    let port = &session.signature().outputs[0];
+    let (shape, mut sink) = (shape(&sizes.outputs()[0]), Vec::new());
+    session.run(&sizes, None, &inputs, &mut [OutputRef::bytes(port.dtype, &shape, &mut sink)])
+}
+
+#[test]
+fn a_first_run_that_fails_changes_nothing() {
+    let case = &decoders()[0];
+    let session = on_cpu(&case.graph).session().unwrap();
+    let tokens = tokens(case, 2, 0);
+    let wrong = run_into(&session, &tokens, |shape| [shape, &[1]].concat());
+    assert!(matches!(wrong, Err(Error::OutputShape { .. })), "{wrong:?}");
+    assert_eq!(session.state_bytes().unwrap(), 0);
+    // Another batch, which state of that run would refuse.
+    let sizes = [("batch", 1), ("past", 0), ("new", 3)].map(|(n, size)| (n.to_owned(), size));
+    let (_, all) = inputs(&case.graph, &sizes, 1);
+    let other: Vec<Tensor> =
+        given_inputs(&case.graph).into_iter().map(|i| all[i].clone()).collect();
+    run_into(&session, &other, <[usize]>::to_vec).unwrap();
+}
+
+#[test]
+fn sizes_are_those_of_the_inputs_and_of_the_model() {
+    const LENGTHS: [usize; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let mut net = Net::new();
+    let n = net.symbol("n", 1, 8, 1);
+    let x = net.input(DType::F32, &[n]);
+    let y = net.unary(UnaryOp::Neg, x);
+    net.output(y);
+    let (loaded, other) = (on_cpu(&net.graph), on_cpu(&net.graph));
+    let bytes = [0u8; 32];
+    let of =
+        |n: usize| InputRef::host(DType::F32, std::slice::from_ref(&LENGTHS[n]), &bytes[..n * 4]);
+    let run = |model: &Loaded, sizes: &Sizes, n: usize| {
+        let mut sink = Vec::new();
+        let mut output = [OutputRef::bytes(DType::F32, &sizes.outputs()[0], &mut sink)];
+        model.run(sizes, None, &[of(n)?], &mut output)
+    };
+    let sizes = loaded.bind(&[of(4).unwrap()]).unwrap();
+    run(&loaded, &sizes, 4).unwrap();
+    for refused in [run(&loaded, &sizes, 3), run(&loaded, &sizes, 8), run(&other, &sizes, 4)] {
+        assert!(matches!(refused, Err(Error::OtherSizes { .. })), "{refused:?}");
+    }
+    let task = block_on(loaded.run_async(&sizes, &[of(3).unwrap()]));
+    assert!(matches!(task, Err(Error::OtherSizes { .. })));
 }

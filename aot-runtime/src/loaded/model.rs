@@ -233,7 +233,7 @@ impl Loaded {
     /// Outputs whose size the run computes give `outputs` their shape: [`OutputRef::shape`].
     ///
     /// # Errors
-    /// When an output's buffer does not fit or the device fails.
+    /// When the sizes are not those of these inputs and this model, an output's buffer does not fit, or the device fails.
     pub fn run(
         &self,
         sizes: &Sizes,
@@ -282,6 +282,7 @@ impl Loaded {
         inputs: &[InputRef<'_>],
         outputs: &mut [OutputRef<'_>],
     ) -> Result<()> {
+        self.check_inputs(sizes, inputs)?;
         self.check_outputs(sizes, outputs)?;
         if let Some(recorded) = &self.model.recorded {
             let start = recorded.now();
@@ -329,6 +330,20 @@ impl Loaded {
             });
         }
         Ok(())
+    }
+
+    /// Refuses all of a run's inputs where the sizes were found for others.
+    pub(super) fn check_inputs(&self, sizes: &Sizes, inputs: &[InputRef<'_>]) -> Result<()> {
+        let signature = self.signature();
+        let ports = signature.inputs.iter().zip(sizes.inputs()).zip(inputs);
+        let mut fit = inputs.len() == sizes.inputs().len() && self.model.recent.made(sizes);
+        for ((port, shape), input) in ports {
+            fit &= input.dtype == port.dtype && input.shape == shape.as_slice();
+        }
+        match fit {
+            true => Ok(()),
+            false => Err(Error::OtherSizes { model: signature.model.clone() }),
+        }
     }
 
     pub(super) fn check_outputs(&self, sizes: &Sizes, outputs: &[OutputRef<'_>]) -> Result<()> {

@@ -140,12 +140,12 @@ impl Signature {
     pub(super) fn sizes(&self, atoms: Vec<i64>) -> Result<Sizes> {
         let known = Known::new(&self.symbols, &atoms);
         self.check_guards(&self.guards, &known, &|_| true)?;
-        let mut outputs = Vec::with_capacity(self.outputs.len());
-        for port in &self.outputs {
-            outputs.push(self.shape(port, &known)?);
-        }
+        let shapes = |ports: &[Port]| -> Result<Vec<Vec<usize>>> {
+            ports.iter().map(|port| self.shape(port, &known)).collect()
+        };
+        let (inputs, outputs) = (shapes(&self.inputs)?, shapes(&self.outputs)?);
         let open = self.outputs.iter().map(|port| !known.has_all(&port.shape)).collect();
-        Ok(Sizes::new(atoms, outputs, open))
+        Ok(Sizes::new(atoms, inputs, outputs, open))
     }
 
     /// The shape of an output; 0 along axes that are not known yet.

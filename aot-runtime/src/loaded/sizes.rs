@@ -1,5 +1,6 @@
 //! The sizes of one run.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::{Error, Result};
@@ -9,6 +10,9 @@ use crate::{Error, Result};
 pub struct Sizes {
     /// The symbols' atoms by id.
     atoms: Vec<i64>,
+    /// The number of the [`Recent`] that they were made for.
+    made_for: u64,
+    inputs: Vec<Vec<usize>>,
     outputs: Vec<Vec<usize>>,
     open: Vec<bool>,
     /// Launches up to the first size that the run computes.
@@ -20,9 +24,16 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    pub(super) fn new(atoms: Vec<i64>, outputs: Vec<Vec<usize>>, open: Vec<bool>) -> Self {
+    pub(super) fn new(
+        atoms: Vec<i64>,
+        inputs: Vec<Vec<usize>>,
+        outputs: Vec<Vec<usize>>,
+        open: Vec<bool>,
+    ) -> Self {
         Self {
             atoms,
+            made_for: 0,
+            inputs,
             outputs,
             open,
             #[cfg(feature = "cuda")]
@@ -35,6 +46,11 @@ impl Sizes {
     /// The symbols' atoms by id; the greatest of those that the run binds.
     pub fn atoms(&self) -> &[i64] {
         &self.atoms
+    }
+
+    /// The shapes of inputs, in order.
+    pub(super) fn inputs(&self) -> &[Vec<usize>] {
+        &self.inputs
     }
 
     /// The shapes of outputs, in order. Extents that the run computes are 0 here.
@@ -63,9 +79,20 @@ impl Sizes {
     }
 }
 
-/// The sizes of the last runs, the most recent ones first.
-#[derive(Debug, Default)]
-pub(super) struct Recent(Mutex<Vec<Arc<Sizes>>>);
+/// The sizes of the last runs of a model, the most recent ones first.
+#[derive(Debug)]
+pub(super) struct Recent {
+    /// One that no other model has, ever.
+    number: u64,
+    kept: Mutex<Vec<Arc<Sizes>>>,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), kept: Mutex::default() }
+    }
+}
 
 /// How many different sizes are kept.
 const KEPT: usize = 32;
@@ -77,7 +104,7 @@ impl Recent {
         atoms: Vec<i64>,
         make: impl FnOnce(Vec<i64>) -> Result<Sizes>,
     ) -> Result<Arc<Sizes>> {
-        let kept = || self.0.lock().map_err(|_| Error::Poisoned("the sizes of recent runs"));
+        let kept = || self.kept.lock().map_err(|_| Error::Poisoned("the sizes of recent runs"));
         {
             let mut kept = kept()?;
             if let Some(at) = kept.iter().position(|s| s.atoms == atoms) {
@@ -85,7 +112,7 @@ impl Recent {
                 return Ok(kept[0].clone());
             }
         }
-        let sizes = Arc::new(make(atoms)?);
+        let sizes = Arc::new(Sizes { made_for: self.number, ..make(atoms)? });
         let mut kept = kept()?;
         let oldest = if kept.len() < KEPT { None } else { kept.pop() };
         kept.insert(0, sizes.clone());
@@ -93,6 +120,11 @@ impl Recent {
         drop(kept);
         drop(oldest);
         Ok(sizes)
+    }
+
+    /// Whether sizes are of this model.
+    pub(super) fn made(&self, sizes: &Sizes) -> bool {
+        sizes.made_for == self.number
     }
 }
 
@@ -107,7 +139,7 @@ mod tests {
         let get = |n: i64| {
             let make = |atoms| {
                 made.set(made.get() + 1);
-                Ok(Sizes::new(atoms, vec![], vec![]))
+                Ok(Sizes::new(atoms, vec![], vec![], vec![]))
             };
             assert_eq!(recent.get(vec![n], make).unwrap().atoms(), [n]);
         };

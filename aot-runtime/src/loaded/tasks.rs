@@ -36,6 +36,7 @@ impl Loaded {
             let mut started = None;
             self.with_sinks(sizes, inputs, |inputs, outputs| {
                 self.run_by(sizes, inputs, outputs, |inputs, outputs| {
+                    self.check_inputs(sizes, inputs)?;
                     self.check_outputs(sizes, outputs)?;
                     let context = context.take().ok_or(Error::Poisoned("a run"))?;
                     let begin = crate::cuda::CudaModel::start;
