@@ -25,6 +25,9 @@ fn truth(value: bool) -> Cond {
 }
 
 fn not(cond: &Cond) -> Option<Cond> {
+    if *cond == truth(false) {
+        return Some(truth(true));
+    }
     Some(match cond {
         Cond::Cmp(Cmp::Eq, a, b) => Cond::Cmp(Cmp::Ne, a.clone(), b.clone()),
         Cond::Cmp(Cmp::Ne, a, b) => Cond::Cmp(Cmp::Eq, a.clone(), b.clone()),
@@ -411,5 +414,18 @@ fn ratio_binary(
         BinaryOp::Min if b == d => ratio(scope.min(a, c), b.clone(), dtype, scope),
         BinaryOp::Max if b == d => ratio(scope.max(a, c), b.clone(), dtype, scope),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_decided_stays_decided() {
+        for value in [true, false] {
+            let not = Elem::Bool(not(&truth(value)).unwrap());
+            assert_eq!(not.as_bool(), Some(!value));
+        }
     }
 }
