@@ -58,7 +58,7 @@ impl Importer<'_> {
             None => unsupported_stop("a Loop that carries sequences a run-time number of times"),
             Some(initial) => {
                 let zero = |d: Dim| self.builder.scope().max(&Dim::ZERO, &d);
-                let mut repeat = Repeat {
+                let repeat = Repeat {
                     body,
                     count: zero(count.unwrap_or(Dim::from(i64::from(i32::MAX)))),
                     counted: None,
@@ -66,15 +66,7 @@ impl Importer<'_> {
                     initial,
                     backward: Vec::new(),
                 };
-                if let Some(counted) = self.counted(&repeat, opsets)? {
-                    repeat.count.clone_from(&counted.count);
-                    repeat.counted = Some(counted);
-                }
-                let looped = self.try_to(|importer| {
-                    let results = importer.repeat(&repeat, opsets)?;
-                    Ok(results.map_or_else(|| none(node), items))
-                });
-                match looped? {
+                match self.repeat_loop(node, opsets, repeat)? {
                     Attempt::Made(outputs) => return Ok(outputs),
                     Attempt::No(why) => why,
                 }
@@ -87,6 +79,30 @@ impl Importer<'_> {
             },
             _ => Err(why),
         }
+    }
+
+    /// A loop of the graph: one that its condition ends where it can be, else one of a number of iterations that the
+    /// condition comes to.
+    fn repeat_loop(
+        &mut self,
+        node: &NodeProto,
+        opsets: &Opsets,
+        mut repeat: Repeat<'_>,
+    ) -> Result<Attempt, Stop> {
+        let looped = |importer: &mut Self, repeat: &Repeat<'_>| {
+            importer.try_to(|importer| {
+                let results = importer.repeat(repeat, opsets)?;
+                Ok(results.map_or_else(|| none(node), items))
+            })
+        };
+        let attempt = looped(self, &repeat)?;
+        if matches!(attempt, Attempt::Made(_)) {
+            return Ok(attempt);
+        }
+        let Some(counted) = self.counted(&repeat, opsets)? else { return Ok(attempt) };
+        repeat.count.clone_from(&counted.count);
+        repeat.counted = Some(counted);
+        looped(self, &repeat)
     }
 
     /// The number of iterations that a tensor of this name gives. Only what is collected needs a bound.

@@ -177,27 +177,59 @@ fn other_conditions_are_computed() {
     }
 }
 
-#[test]
-fn counters_choose_rows_as_iterations_do() {
-    let nodes = vec![
-        node("Gather", "x k", "row"),
-        node("Add", "k two", "next"),
-        node("Identity", "c", "again"),
-    ];
+/// A loop whose counter `k` is compared with `n`, and which carries another integer, `more`, that begins with `start`;
+/// the counters before each iteration are collected.
+fn with_another(start: &str, inside: Vec<NodeProto>) -> ModelProto {
     let inputs = vec![value("i", I64, ""), value("c", BOOL, ""), value("k", I64, "")];
-    let body = body(inputs, nodes, "again next row");
+    let inputs = inputs.into_iter().chain([value("more", I64, "")]).collect();
+    let mut nodes = inside;
+    nodes.extend([node("Less", "next n", "again"), node("Identity", "k", "each")]);
+    let body = body(inputs, nodes, "again next other each");
     let nodes = vec![
-        node("Shape", "z", "shape"),
+        node("Shape", "x", "shape"),
         node("Gather", "shape zero", "n"),
-        node("Loop", "n _ one", "last rows").graph("body", body),
+        node("Add", "n one", "some"),
+        node("Loop", &format!("_ _ zero {start}"), "last end all").graph("body", body),
     ];
-    let stored = [("zero", 0), ("one", 1), ("two", 2)].map(|(name, n)| ints(name, &[], &[n]));
-    let inputs = vec![value("x", F32, "90"), value("z", F32, "n")];
-    let imported = import_ok(&model(17, inputs, stored.into(), nodes, "rows last"), "n=1..40");
+    let numbers = [("zero", 0), ("one", 1), ("two", 2), ("eight", 8), ("limit", 1 << 31)];
+    let mut stored: Vec<_> = numbers.map(|(name, n)| ints(name, &[], &[n])).into();
+    stored.push(ints("far", &[], &[i64::MAX]));
+    model(17, vec![value("x", F32, "n")], stored, nodes, "last end all")
+}
+
+#[test]
+fn what_is_no_counter_may_be_any_integer() {
+    // It is less than 2^31 in the first iterations only.
+    let nodes = vec![
+        node("Mul", "more eight", "other"),
+        node("Less", "more limit", "near"),
+        node("Where", "near one two", "step"),
+        node("Add", "k step", "next"),
+    ];
+    let error = import_error(&with_another("some", nodes), "n=0..40");
+    assert!(error.contains("nothing limits how often"), "{error}");
+}
+
+#[test]
+fn counters_stand_beside_what_stays() {
+    let nodes = vec![node("Identity", "more", "other"), node("Add", "k two", "next")];
+    let imported = import_ok(&with_another("far", nodes), "n=0..40");
     let [attrs] = loops(&imported.graph)[..] else { panic!("one loop") };
-    assert!(attrs.body.nodes().all(|(_, node)| node.op.name() != "gather"));
-    let x = Tensor::from_vec(vec![90], (0..90).map(|v| v as f32).collect()).unwrap();
-    let z = Tensor::from_vec(vec![4], vec![0f32; 4]).unwrap();
-    let found = run(&imported, &[x, z]);
-    assert_eq!((found[0].to_f64(), found[1].to_f64()), (vec![1.0, 3.0, 5.0, 7.0], vec![9.0]));
+    assert!(!attrs.is_conditional());
+    let found = run(&imported, &[Tensor::from_vec(vec![5], vec![0f32; 5]).unwrap()]);
+    assert_eq!((found[0].to_i64(), found[1].to_i64()), (vec![6], vec![i64::MAX]));
+    assert_eq!(found[2].to_i64(), [0, 2, 4]);
+}
+
+#[test]
+fn loops_that_collect_nothing_are_ended_by_their_condition() {
+    let counting = Counting {
+        start: ("zero", |_| 0),
+        step: ("one", 1),
+        first: Condition(vec![], |_, _, _| true),
+        again: Condition(vec![node("Less", "next n", "again")], |n, _, next| next < n),
+    };
+    let imported = import_ok(&counting.model("last after"), "n=0..40");
+    let [attrs] = loops(&imported.graph)[..] else { panic!("one loop") };
+    assert!(attrs.is_conditional());
 }
