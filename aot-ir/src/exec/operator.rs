@@ -9,10 +9,10 @@ use crate::{Def, Dim, NodeId, Op, Symbols, Value};
 
 /// The results of an operator on these operands.
 ///
-/// Size expressions in the attributes are evaluated with the symbols' atoms, by id.
+/// Size expressions in the attributes and in the bodies of loops are evaluated with the symbols' atoms, by id.
 ///
 /// # Errors
-/// When operands do not fit the operator, or their values do not: an index out of range, say.
+/// When operands do not fit the operator, or their values do not: an index out of range, say. When a symbol has no atom.
 pub fn evaluate(op: &Op, operands: Vec<Tensor>, atoms: &[i64]) -> Result<Vec<Tensor>, ExecError> {
     run(op, operands, atoms, false)
 }
@@ -25,6 +25,9 @@ pub(super) fn run(
     wide: bool,
 ) -> Result<Vec<Tensor>, ExecError> {
     if let Op::Loop(attrs) = op {
+        if !op.is_sized_by(atoms) {
+            return Err(ExecError::value("a loop mentions a size that is not given"));
+        }
         let body = Executor::with_mode(&attrs.body, wide)?;
         let mut sizes = Sizes::of_atoms(atoms, attrs.body.symbols.len());
         return loops::run(attrs, &body, operands, &mut sizes);

@@ -2,6 +2,7 @@
 
 use super::{ConvAttrs, Op, PoolAttrs, ResizeAttrs};
 use crate::Dim;
+use crate::dim::Atom;
 
 impl Op {
     /// The operator with `f` applied to every size expression in its attributes, those in bodies left out.
@@ -44,6 +45,16 @@ impl Op {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Whether `atoms`, by id, have a value for every symbol that is mentioned in [`Op::dims`] and not bound inside.
+    pub(crate) fn is_sized_by(&self, atoms: &[i64]) -> bool {
+        let bound = match self {
+            Self::Loop(attrs) => attrs.inner_symbols(),
+            _ => Vec::new(),
+        };
+        let open = |atom: &Atom| matches!(atom, Atom::Sym(id) if id.0 as usize >= atoms.len() && !bound.contains(id));
+        !self.dims().into_iter().any(|dim| dim.any(open))
     }
 
     /// As [`Op::dims`] without bodies, to be changed.

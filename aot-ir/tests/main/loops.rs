@@ -68,6 +68,33 @@ fn run(graph: &Graph, rows: usize) -> Vec<Tensor> {
 }
 
 #[test]
+fn loops_over_constants_are_repeated_as_often_as_sizes_say() {
+    // The values that are added to are known; how often is not.
+    let mut graph = Graph::new("count");
+    let n = graph.symbols.add(Symbol::new("n", 0, 20, 1));
+    let n = graph.symbols.dim(n);
+    graph.add_input("x", DType::F32, vec![n.clone()]);
+    let iteration = graph.symbols.add(Symbol::counter("i", n.clone(), 20));
+    let one = Op::Fill { shape: vec![], value: aot_ir::Scalar::Float(1.0), dtype: DType::F32 };
+    let mut body = Graph::new("body");
+    body.symbols = graph.symbols.clone();
+    let state = body.add_input("state", DType::F32, Vec::new());
+    let step = body.add1(one.clone(), &[], "one").unwrap();
+    let next = body.add1(Op::Binary(BinaryOp::Add), &[state, step], "next").unwrap();
+    body.outputs.push(("next".into(), next));
+    let start = graph.add1(one, &[], "one").unwrap();
+    let attrs = LoopAttrs { body, iteration, count: n, carried: 1, turns: None, backward: vec![] };
+    let last = graph.add1(Op::Loop(Box::new(attrs)), &[start], "loop").unwrap();
+    graph.outputs.push(("last".into(), last));
+    assert_eq!(graph.check(), Ok(()));
+    let executor = Executor::new(&graph).unwrap();
+    for n in [0usize, 3] {
+        let x = Tensor::from_vec(vec![n], vec![0f32; n]).unwrap();
+        assert_eq!(executor.run(&[x]).unwrap()[0].to_f64(), [n as f64 + 1.0]);
+    }
+}
+
+#[test]
 fn every_iteration_adds_and_is_collected() {
     let out = run(&sums(false, false), 3);
     assert_eq!(out[0].to_f64(), [10.0, 12.0, 15.0]);

@@ -105,7 +105,8 @@ fn fill_value(x: &Tensor) -> Option<Scalar> {
 mod tests {
     use super::*;
     use crate::passes::testing::{constant, equal, input};
-    use aot_ir::op::BinaryOp;
+    use aot_ir::op::{BinaryOp, LoopAttrs};
+    use aot_ir::{Dim, Symbol};
 
     #[test]
     fn arithmetic_on_constants_vanishes() {
@@ -137,5 +138,36 @@ mod tests {
         let y = g.add1(Op::MatMul, &[x, w], "mm").unwrap();
         g.outputs.push(("y".into(), y));
         assert!(!run(&g).unwrap().changed);
+    }
+
+    /// A loop that adds 1 to a constant; how often is given, or the length of the input.
+    fn adding(count: Option<i64>) -> Graph {
+        let mut g = Graph::new("test");
+        let n = g.symbols.add(Symbol::new("n", 0, 20, 1));
+        let n = g.symbols.dim(n);
+        g.add_input("x", DType::F32, vec![n.clone()]);
+        let count = count.map_or(n, Dim::from);
+        let iteration = g.symbols.add(Symbol::counter("i", count.clone(), 20));
+        let mut body = Graph::new("body");
+        body.symbols = g.symbols.clone();
+        let state = body.add_input("state", DType::F32, Vec::new());
+        let one = Op::Fill { shape: vec![], value: Scalar::Float(1.0), dtype: DType::F32 };
+        let one = body.add1(one, &[], "one").unwrap();
+        let next = body.add1(Op::Binary(BinaryOp::Add), &[state, one], "next").unwrap();
+        body.outputs.push(("next".into(), next));
+        let attrs = LoopAttrs { body, iteration, count, carried: 1, turns: None, backward: vec![] };
+        let start = constant(&mut g, &[], &[1.0]);
+        let last = g.add1(Op::Loop(Box::new(attrs)), &[start], "loop").unwrap();
+        g.outputs.push(("last".into(), last));
+        g
+    }
+
+    #[test]
+    fn loops_wait_for_their_sizes() {
+        assert!(!run(&adding(None)).unwrap().changed);
+        let g = adding(Some(3));
+        let after = run(&g).unwrap();
+        assert_eq!(after.graph.nodes().len(), 0);
+        equal(&g, &after.graph, &[2]);
     }
 }
