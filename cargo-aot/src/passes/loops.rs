@@ -1,10 +1,10 @@
 //! Loops: what does not vary leaves bodies, what only moves elements enters them, and what nothing needs goes.
 
 use super::matching::scalar;
-use super::rewriter::{Rewriter, live_nodes};
+use super::rewriter::{Rewriter, live, live_nodes};
 use aot_ir::dim::Atom;
 use aot_ir::op::LoopAttrs;
-use aot_ir::{Def, Dim, Graph, GraphError, Node, NodeId, Op, Scope, SymId, ValueId};
+use aot_ir::{Binding, Def, Dim, Graph, GraphError, Node, NodeId, Op, Scope, SymId, ValueId};
 use std::collections::HashMap;
 
 /// Whether a graph has loops.
@@ -101,7 +101,10 @@ fn rebuild(
     let old = &attrs.body;
     let result = |i: usize| old.outputs[lead + i].1;
     let wanted = |i: usize| used[node.outputs[lead + i].index()];
-    let carried = needed(attrs, &wanted);
+    let (live, sizes) = live(old);
+    let bindings: Vec<Binding> =
+        old.bindings.iter().filter(|binding| sizes.contains(&binding.size)).cloned().collect();
+    let carried = needed(attrs, &bindings, &wanted);
     let mut graph = Graph::new(old.name.clone());
     graph.symbols = old.symbols.clone();
     let mut body = Body {
@@ -126,7 +129,6 @@ fn rebuild(
         };
         body.places[input.index()] = Some(place);
     }
-    let live = live_nodes(old);
     let carried_on = |i: usize| carried[i] && result(i) != old.inputs[i];
     for (_, node) in old.nodes().filter(|(id, _)| live[id.index()]) {
         body.node(old, node)?;
@@ -150,9 +152,9 @@ fn rebuild(
             }
         }
     }
-    let of_sizes = old.bindings.iter().map(|binding| {
+    let of_sizes = bindings.into_iter().map(|binding| {
         let size = body.inside(old, binding.size)?;
-        Ok(aot_ir::Binding { size, ..binding.clone() })
+        Ok(Binding { size, ..binding })
     });
     body.graph.bindings = of_sizes.collect::<Result<_, GraphError>>()?;
     body.graph.outputs = outputs;
@@ -191,12 +193,12 @@ fn rebuild(
 }
 
 /// Which carried values something needs: the graph, the condition, what is collected and wanted, or other such
-/// values.
-fn needed(attrs: &LoopAttrs, wanted: &dyn Fn(usize) -> bool) -> Vec<bool> {
+/// values, or sizes of these bindings.
+fn needed(attrs: &LoopAttrs, bindings: &[Binding], wanted: &dyn Fn(usize) -> bool) -> Vec<bool> {
     let (body, lead) = (&attrs.body, attrs.lead());
     let mut needed: Vec<bool> = (0..attrs.carried).map(wanted).collect();
     let mut seen = vec![false; body.values().len()];
-    let mut pending: Vec<ValueId> = body.bindings.iter().map(|binding| binding.size).collect();
+    let mut pending: Vec<ValueId> = bindings.iter().map(|binding| binding.size).collect();
     if attrs.is_conditional() {
         pending.push(body.outputs[0].1);
     }

@@ -4,8 +4,8 @@ use super::super::testing::{count, equal, input, weights};
 use super::super::{Options, run};
 use super::*;
 use aot_ir::dim::{Cmp, Cond};
-use aot_ir::op::{BinaryOp, UnaryOp};
-use aot_ir::{DType, Symbol};
+use aot_ir::op::{BinaryOp, ReduceOp, UnaryOp};
+use aot_ir::{DType, Scalar, Symbol};
 
 /// A loop over the rows of `x [n, 3]`, with a body that is given.
 fn repeated(
@@ -25,6 +25,7 @@ fn repeated(
     let inputs: Vec<ValueId> =
         operands.iter().map(|v| inner.add_input("v", DType::F32, g[*v].shape.clone())).collect();
     let outputs = body(&mut inner, &g.symbols.dim(iteration), &inputs);
+    g.symbols = inner.symbols.clone();
     let collected = outputs.len() - start;
     inner.outputs = outputs.into_iter().map(|v| ("y".to_owned(), v)).collect();
     let attrs = LoopAttrs {
@@ -149,4 +150,32 @@ fn branches_keep_their_work() {
     // The square of the weights is a constant.
     assert_eq!(count(&only_loop(&after).body, |op| *op == Op::MatMul), 1);
     assert_eq!(count(&after, |op| *op == Op::MatMul), 0);
+}
+
+#[test]
+fn sizes_that_nothing_needs_are_not_bound_in_bodies() {
+    let of = |needed: bool| {
+        repeated(1, |g, at, inputs| {
+            let row = row(g, inputs[1], at);
+            let next = g.add1(Op::Binary(BinaryOp::Add), &[inputs[0], row], "add").unwrap();
+            let symbol = g.symbols.add(Symbol::in_run("many", 0, 3));
+            let sum = Op::Reduce { op: ReduceOp::Sum, axes: vec![0, 1], keep_dims: false };
+            let sum = g.add1(sum, &[next], "sum").unwrap();
+            let size = g.add1(Op::Cast(DType::I64), &[sum], "size").unwrap();
+            g.bindings.push(Binding { symbol, size });
+            let extent = if needed { g.symbols.dim(symbol) } else { Dim::ONE };
+            let shape = vec![extent, 3.into()];
+            let fill = Op::Fill { shape, value: Scalar::Float(1.0), dtype: DType::F32 };
+            let ones = g.add1(fill, &[], "ones").unwrap();
+            let sum = Op::Reduce { op: ReduceOp::Sum, axes: vec![0], keep_dims: true };
+            let ones = g.add1(sum, &[ones], "count").unwrap();
+            vec![g.add1(Op::Binary(BinaryOp::Add), &[next, ones], "both").unwrap()]
+        })
+    };
+    for needed in [true, false] {
+        let graph = of(needed);
+        let after = run(&graph, &Options::default()).unwrap();
+        assert_eq!((after.check(), graph.check()), (Ok(()), Ok(())));
+        assert_eq!(only_loop(&after).body.bindings.len(), usize::from(needed));
+    }
 }

@@ -115,7 +115,7 @@ pub(super) fn live_nodes(graph: &Graph) -> Vec<bool> {
 }
 
 /// The live nodes, and the sizes that they and the guards mention.
-fn live(graph: &Graph) -> (Vec<bool>, HashSet<ValueId>) {
+pub(super) fn live(graph: &Graph) -> (Vec<bool>, HashSet<ValueId>) {
     let mut live = vec![false; graph.nodes().len()];
     let mut sizes: HashSet<ValueId> =
         graph.sizes_of(graph.guards.iter().flat_map(|g| [&g.lhs, &g.rhs])).into_iter().collect();
