@@ -73,8 +73,9 @@ pub trait Model: Sized + Send + Sync + 'static {
         self.loaded().memory()
     }
 
-    /// Runs the model at the greatest sizes of its dims, on zeros, so that the runs that follow find memory, kernels and
-    /// graphs ready, and nothing is allocated in them.
+    /// Runs the model at the greatest sizes of its dims, on zeros, so that runs that follow one after the other, with
+    /// inputs and outputs on the host, find memory, kernels and graphs ready, and nothing is allocated in them. On the CPU
+    /// there is nothing to do.
     ///
     /// # Errors
     /// When the greatest sizes do not fit together or into the device's memory, or the device fails.
