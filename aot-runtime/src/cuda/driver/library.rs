@@ -14,7 +14,7 @@ const OLDEST: u32 = 12000;
 pub(super) const CREATE_CONTEXT: &str = "cuCtxCreate_v2";
 
 /// Every function that is called on any driver; cudarc panics at the call of one that is missing.
-const FUNCTIONS: [&str; 55] = [
+const FUNCTIONS: [&str; 56] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
@@ -57,6 +57,7 @@ const FUNCTIONS: [&str; 55] = [
     "cuModuleUnload",
     "cuModuleGetFunction",
     "cuFuncSetAttribute",
+    "cuLaunchHostFunc",
     "cuLaunchKernel",
     "cuGraphCreate",
     "cuGraphDestroy",
