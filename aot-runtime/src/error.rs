@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An input's shape does not fit the model.
+    /// An input's shape does not fit the model, or a size that the run computes is outside its range.
     #[error("{source}{}", at_line(*.line))]
     Shape {
         /// What does not fit.
@@ -211,7 +211,8 @@ pub enum Error {
         /// What it was for; may be empty.
         doing: String,
     },
-    /// The reference executor failed.
+    /// The reference executor failed, or a step that the host does in a run on a GPU; a size or a launch is
+    /// beyond what a GPU takes; or a trace of runs can't be written.
     #[error("{0}")]
     Execution(String),
     /// Another thread panicked in the middle of a change.

@@ -11,9 +11,11 @@ const NAMED: usize = 4;
 
 /// Why a GPU can't go on: a kernel did what it must not do, or the hardware failed.
 ///
-/// All that was on the [`Device`](crate::Device) is lost, and each of its models, sessions, tensors and streams gives
-/// this error from then on. They can be dropped as ever. [`Device::cuda`](crate::Device::cuda) gives a fresh device,
-/// if the driver does: some do once everything of the lost one is dropped, and some only in another process.
+/// All that was on the [`Device`](crate::Device) is lost, and each of its models, sessions, tensors and
+/// streams gives this error from then on. They can be dropped as ever. [`Device::cuda`](crate::Device::cuda)
+/// gives a fresh device, if the driver does: some do once everything of the lost one is dropped, and some
+/// only in another process. Where the driver gives none, as driver 580, that call fails with
+/// [`Error::Driver`](crate::Error::Driver).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {

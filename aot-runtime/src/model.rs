@@ -34,9 +34,11 @@ pub trait Model: Sized + Send + Sync + 'static {
     fn run(&self, inputs: Self::Inputs<'_>) -> Result<Self::Outputs>;
 
     /// As [`Model::run`], without holding up the thread, for tasks of any executor. The run begins when this is first
-    /// polled; if this is dropped then, the run goes on, and what it gives is lost. On the CPU, and where a run
-    /// computes sizes, the thread waits all the same. Runs beyond [8 at once](Loaded::limit_contexts) wait for their
-    /// turn.
+    /// polled; if this is dropped then, the run goes on, and what it gives is lost. On the CPU, where a run
+    /// computes sizes, and where `AOT_PROFILE` has runs recorded, the thread waits all the same.
+    ///
+    /// Runs beyond [8 at once](Loaded::limit_contexts) wait for their turn. So a thread that has begun as
+    /// many without polling them must not call [`Model::run`], which would wait for ever.
     ///
     /// # Errors
     /// As [`Model::run`].
@@ -68,14 +70,17 @@ pub trait Model: Sized + Send + Sync + 'static {
         outputs: Self::OutputsMut<'_>,
     ) -> Result<()>;
 
-    /// Memory that the model takes on its device, and what a concurrent run more would.
+    /// Memory that the model takes on its device, runs that are going on left out, and what a concurrent run
+    /// more would.
     fn memory(&self) -> MemoryUse {
         self.loaded().memory()
     }
 
-    /// Runs the model at the greatest sizes of its dims, on zeros, so that runs that follow one after the other, with
-    /// inputs and outputs on the host, find memory, kernels and graphs ready, and nothing is allocated in them. On the CPU
-    /// there is nothing to do.
+    /// Runs the model at the greatest sizes of its dims, on zeros. Afterwards one run at a time, of any
+    /// sizes, with inputs and outputs on the host, finds memory, kernels and the graph ready. Each further
+    /// concurrent run, outputs on the device, the state of sessions, and other numbers of iterations of loops
+    /// whose count follows from sizes allocate memory or make graphs when they first come. Does nothing on
+    /// the CPU.
     ///
     /// # Errors
     /// When the greatest sizes do not fit together or into the device's memory, or the device fails.
@@ -174,7 +179,8 @@ pub struct DimMeta {
     pub max: u64,
     /// Distance of allowed sizes, counted from the least.
     pub step: u64,
-    /// Bounds that kernels and memory are planned for, ascending.
+    /// Bounds that memory is planned for, ascending; kernels are chosen by a run's sizes. Empty if
+    /// Aot.toml gives the dim no range.
     pub buckets: &'static [u64],
     /// Where Aot.toml gives the range.
     pub line: Option<u32>,

@@ -109,7 +109,8 @@ impl<M: Model> Session<M> {
     /// Goes on from where a session of the same model was saved.
     ///
     /// # Errors
-    /// [`SavedState`](crate::Error::SavedState) when the bytes are damaged or of another model; the state then is as it was.
+    /// [`SavedState`](crate::Error::SavedState) when the bytes are damaged, of another model, or longer than
+    /// the model holds; and when the device fails. The state then is as it was.
     pub fn restore(&mut self, saved: &[u8]) -> Result<()> {
         self.model.loaded().restore(saved)
     }

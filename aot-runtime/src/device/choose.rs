@@ -23,7 +23,9 @@ pub(crate) enum Kind {
 }
 
 impl Device {
-    /// The first GPU, or else the CPU; then [`Device::reason`] says why.
+    /// The first GPU, or else the CPU; then [`Device::reason`] says why. That is so after a
+    /// [`Fault`](crate::Fault) too, where the driver gives no fresh device: services should call
+    /// [`Device::cuda`] and exit when it fails.
     ///
     /// # Errors
     /// When there is no usable GPU and the feature `cpu` is off.
@@ -35,7 +37,7 @@ impl Device {
     }
 
     /// The GPU with this number, counted as the driver does (CUDA_VISIBLE_DEVICES applies). After a
-    /// [`Fault`](crate::Fault) this is a fresh device.
+    /// [`Fault`](crate::Fault) this is a fresh device, if the driver gives one.
     ///
     /// # Errors
     /// When there is no driver, it is too old, or there is no such GPU; and after a fault when the driver gives no

@@ -26,8 +26,8 @@ pub struct Parts<'a> {
 pub enum WeightsSource<'a> {
     /// Within the executable.
     Embedded(&'static [u8]),
-    /// In a file of this name: in the folder that the environment variable `AOT_WEIGHTS_DIR` names if it is set,
-    /// else next to the executable, else in `built`, where the build put it.
+    /// In a file of this name: only in the folder that the environment variable `AOT_WEIGHTS_DIR` names, if
+    /// it is set; else next to the executable, else in `built`, where the build put it.
     File {
         /// The file's name.
         name: &'a str,

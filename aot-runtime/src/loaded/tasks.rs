@@ -77,8 +77,9 @@ impl Loaded {
         Ok(held.map(|(shape, bytes)| HostOutput { shape, bytes }).collect())
     }
 
-    /// Changes how many runs can be going on at once, each with memory of its own (an execution context); 8 unless
-    /// this is called. Runs beyond that wait. On the CPU there is no limit.
+    /// Changes how many runs can be going on at once, each with memory of its own (an execution context); 8
+    /// unless this is called, and 1 if this is 0. Runs beyond that wait. A lower limit frees idle contexts
+    /// beyond it at once, and those in use when they are given back. On the CPU there is no limit.
     #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
     pub fn limit_contexts(&self, most: usize) {
         match &self.model.backend {

@@ -9,8 +9,10 @@ use crate::{Error, Result};
 const RUNS: usize = 2;
 
 impl Loaded {
-    /// Runs the model at the greatest sizes of all dims, on zeros, so that the runs that follow find memory, kernels
-    /// and graphs ready. Sizes that zeros give are moved into their ranges. Does nothing on the CPU.
+    /// Runs the model at the greatest sizes of all dims, on zeros, so that one run at a time, with inputs and
+    /// outputs on the host, finds memory, kernels and the graph ready;
+    /// [`Model::warmup`](crate::Model::warmup) says which runs do not. Sizes that zeros give are moved into
+    /// their ranges. Does nothing on the CPU.
     ///
     /// # Errors
     /// When the greatest sizes do not fit together or into the device's memory, or the device fails.

@@ -34,7 +34,7 @@ pub enum Event {
     },
     /// A unit's artifact was found or made.
     Unit {
-        /// `import`, `plan`, `kernels`, `weights` or `crate`.
+        /// `import`, `plan` or `weights`.
         kind: String,
         /// The model, or what the unit is about.
         name: String,

@@ -17,7 +17,10 @@ pub struct DriverCounts {
     pub waits: u64,
 }
 
-/// Calls of the CUDA driver that this process made so far. Runs of a model that is warm add no allocation and no graph.
+/// Calls of the CUDA driver that this process made so far, for all models and devices; with the feature
+/// `cuda`. Of a model that is [warm](crate::Model::warmup), one run at a time, with inputs and outputs on the
+/// host, adds no allocation and no graph, unless a loop takes another number of iterations that follows from
+/// sizes.
 pub fn driver_counts() -> DriverCounts {
     DriverCounts {
         allocations: ALLOCATIONS.load(Ordering::Relaxed),
