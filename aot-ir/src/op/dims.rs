@@ -53,7 +53,10 @@ impl Op {
             Self::Loop(attrs) => attrs.inner_symbols(),
             _ => Vec::new(),
         };
-        let open = |atom: &Atom| matches!(atom, Atom::Sym(id) if id.0 as usize >= atoms.len() && !bound.contains(id));
+        let open = |atom: &Atom| match atom {
+            Atom::Sym(id) => id.0 as usize >= atoms.len() && !bound.contains(id),
+            _ => false,
+        };
         !self.dims().into_iter().any(|dim| dim.any(open))
     }
 

@@ -20,8 +20,8 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Room for as many slots of so many bytes, or for fewer, but for one: of what the GPU keeps for uploads, or else, where another upload has that or
-    /// the driver can't lock it, memory that is made for this one.
+    /// Room for as many slots of so many bytes, or for fewer, but for one: of what the GPU keeps for uploads, or else,
+    /// where another upload has that or the driver can't lock it, memory that is made for this one.
     pub(crate) fn new(gpu: &Arc<Gpu>, slots: usize, slot: usize) -> Result<Self> {
         gpu.enter()?;
         let bytes = slots * slot;

@@ -2,8 +2,8 @@
 //! compares it with the reference executor in binary64.
 //!
 //! usage: `gpu-tests PACK [FILTER [once]]`
-//! Runs what has the filter in `NAME in PRECISION`. Prints a line per failure and last `N passed, N failed`. Without a filter, or with `memory`, all of the GPU's memory is
-//! asked for, too; without one or with `fault`, faults are tried, each in a process of its own; without one or with
+//! Runs what has the filter in `NAME in PRECISION`. Prints a line per failure and last `N passed, N failed`. Without a
+//! filter, or with `memory`, all of the GPU's memory is asked for, too; without one or with `fault`, faults are tried, each in a process of its own; without one or with
 //! `devices`, two GPUs. With `once`, networks only run, once at each of their sizes.
 
 mod devices;

@@ -1,10 +1,12 @@
 //! Loops in the making: the graph of a body, and what it takes from the graphs around it.
 
+use super::super::known::{Body, Content, Elem};
 use super::tensors::{Builder, OpResult, Tensor, unsupported, wrong};
 use aot_ir::dim::{Atom, Cmp};
 use aot_ir::op::LoopAttrs;
 use aot_ir::{Binding, Dim, Graph, Op, Scope, SymId, Symbol, Symbols, Value, ValueId};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Most iterations of a loop that nothing else limits.
 const MOST: i64 = i32::MAX as i64;
@@ -83,6 +85,17 @@ impl Builder {
         });
         let carried = carried.collect();
         OpenLoop { iteration, turns, count: count.clone(), symbols, carried }
+    }
+
+    /// Says which integer a tensor of one element holds.
+    pub(in super::super) fn set_integer(&mut self, t: Tensor, number: Dim) {
+        let (shape, body) = (self.shape(t).to_vec(), Body::List(vec![Elem::Int(number)]));
+        self.set_known(t, Rc::new(Content { shape, body }));
+    }
+
+    /// Adds a run-time size.
+    pub(in super::super) fn add_symbol(&mut self, symbol: Symbol) -> SymId {
+        self.frame.graph.symbols.add(symbol)
     }
 
     /// Leaves a body that is not wanted.

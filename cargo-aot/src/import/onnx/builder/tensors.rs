@@ -1,6 +1,6 @@
 //! Tensors of the model while it is imported: graph values, constants, or known elements.
 
-use super::super::known::{Body, Content, Elem, round_to};
+use super::super::known::{Content, Elem, round_to};
 use super::repeat::Frame;
 use super::sizes::DataSizes;
 use aot_ir::{
@@ -143,17 +143,6 @@ impl Builder {
     /// Says what elements of data are by now known to be.
     pub(super) fn set_known(&mut self, t: Tensor, content: Rc<Content>) {
         self.entries[t.0 as usize].known = Known::Yes(content);
-    }
-
-    /// Says which integer a tensor of one element holds.
-    pub(in super::super) fn set_integer(&mut self, t: Tensor, number: Dim) {
-        let (shape, body) = (self.shape(t).to_vec(), Body::List(vec![Elem::Int(number)]));
-        self.set_known(t, Rc::new(Content { shape, body }));
-    }
-
-    /// Adds a run-time size.
-    pub(in super::super) fn add_symbol(&mut self, symbol: Symbol) -> SymId {
-        self.frame.graph.symbols.add(symbol)
     }
 
     /// Notes whose elements, one after the other, a tensor's are.
